@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
-use postrider_core::{Error, ErrorKind, Event, EventInfo, EventMapping, Result, Source};
+use postrider_core::{Event, EventInfo, EventMapping, Result, Source};
 use postrider_relay::{Relay, SubscriberInfo, Upcasters};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -166,17 +165,11 @@ impl Catalog {
 
     /// Writes the catalog to a file, which `postrider catalog` reads.
     ///
-    /// *On failure*: [`Invalid`](ErrorKind::Invalid) if two events with one name and version differ, or the file can't be written. The
+    /// *On failure*: [`Invalid`](postrider_core::ErrorKind::Invalid) if two events with one name and version differ, or the file can't be written. The
     /// old file stays then.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         self.file.check()?;
-        let path = path.as_ref();
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Invalid, "catalog", format!("can't write {}: {error}", path.display()))
-        };
-        let draft = path.with_extension("draft");
-        fs::write(&draft, self.to_json()).map_err(failed)?;
-        fs::rename(&draft, path).map_err(failed)
+        crate::format::write(path.as_ref(), &self.to_json())
     }
 
     /// What reads the newest version of an event that is linked in, and which that is.
@@ -190,12 +183,10 @@ impl Catalog {
         self.readers.get(&(name.to_owned(), version))
     }
 
-    /// Whether the application has upcasters from this version that are not linked in here.
-    pub(crate) fn needs_the_application(&self, name: &str, version: u32) -> bool {
-        self.file.event(name).is_some_and(|event| {
-            event.upcast_from.contains(&version)
-                && !self.upcasters.versions(name, event.version).contains(&version)
-        })
+    /// Whether the application has upcasters from this version to the newest that are not linked in here.
+    pub(crate) fn needs_the_application(&self, newest: &EventEntry, version: u32) -> bool {
+        newest.upcast_from.contains(&version)
+            && !self.upcasters.versions(&newest.name, newest.version).contains(&version)
     }
 
     /// A payload of an older version as the newest. The error does not quote it, also if the upcaster panics.

@@ -1,13 +1,14 @@
 //! The events that are really there, read by the types that are there now.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 use postrider_core::{EventQuery, Headers, Inspect, OffsetDateTime, Payload, Recorded, Result, Uuid};
 use serde_json::Value;
 
 use crate::Catalog;
+use crate::model::EventEntry;
 
 /// How many rows one look reads.
 const PAGE: u32 = 5_000;
@@ -83,12 +84,12 @@ impl LogReport {
         let unlinked = match self.unlinked.keys().cloned().collect::<Vec<_>>().join(", ") {
             names if names.is_empty() => String::new(),
             names => format!(
-                "note: {unlinked} events were not tried, because nothing here reads their types: {names}\n"
+                "note: {unlinked} events were not checked, because no type is registered for: {names}\n"
             ),
         };
         let not_reached = match self.not_reached.join(", ") {
             names if names.is_empty() => String::new(),
-            names => format!("note: the rows that were read have no {names}; older rows may have some\n"),
+            names => format!("note: the rows read contain no {names}; older rows may\n"),
         };
         let tried: usize = self.tried.values().sum();
         let whole = if self.complete { "" } else { "; older rows were not read" };
@@ -123,53 +124,74 @@ impl fmt::Display for LogReport {
 ///
 /// *Guarantees*: reads in short statements and changes nothing; the report holds no payload. *On failure*: the error of the store.
 pub async fn check_log(catalog: &Catalog, log: &dyn Inspect, options: &LogCheck) -> Result<LogReport> {
-    let mut report = LogReport::default();
+    let mut check = Check {
+        catalog,
+        newest: catalog.file().newest(),
+        per_version: options.per_version,
+        report: LogReport::default(),
+    };
     let mut query = EventQuery { from: options.from, limit: PAGE, rows: PAGE, ..EventQuery::default() };
     loop {
         let page = log.events(&query).await?;
-        report.rows += page.looked;
+        check.report.rows += page.looked;
         for found in &page.events {
-            catalog.try_event(&found.event, found.archived, options, &mut report);
+            check.try_event(&found.event, found.archived);
         }
-        report.complete = page.complete;
+        check.report.complete = page.complete;
         match page.reached {
-            Some((reached, _)) if !page.complete && page.looked > 0 && report.rows < options.rows => {
+            Some((reached, _)) if !page.complete && page.looked > 0 && check.report.rows < options.rows => {
                 query.before = Some(reached);
             }
             _ => break,
         }
     }
-    if !report.complete {
-        let met = |name: &str| report.tried.keys().any(|(tried, _)| tried == name);
-        let events = catalog.file().newest().into_keys().filter(|name| catalog.reader(name).is_some());
-        report.not_reached = events.filter(|name| !met(name)).map(str::to_owned).collect();
-        report.not_reached.sort();
+    if !check.report.complete {
+        check.report.not_reached = check.not_reached();
     }
-    Ok(report)
+    Ok(check.report)
 }
 
-impl Catalog {
-    fn try_event(&self, event: &Recorded, archived: bool, options: &LogCheck, report: &mut LogReport) {
+/// A check that is under way.
+struct Check<'c> {
+    catalog: &'c Catalog,
+    newest: HashMap<&'c str, &'c EventEntry>,
+    per_version: usize,
+    report: LogReport,
+}
+
+impl Check<'_> {
+    /// The events that can be read here and of which none was met.
+    fn not_reached(&self) -> Vec<String> {
+        let met: HashSet<&str> = self.report.tried.keys().map(|(name, _)| name.as_str()).collect();
+        let names = self.newest.keys().filter(|name| self.catalog.reader(name).is_some());
+        let mut names: Vec<String> =
+            names.filter(|name| !met.contains(**name)).map(|name| (*name).to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn try_event(&mut self, event: &Recorded, archived: bool) {
         let version = event.headers.schema_version();
-        let Some((newest, _)) = self.reader(&event.event_type) else {
-            let name = event.event_type.to_string();
-            match self.file().event(&event.event_type) {
-                None => *report.unknown.entry(name).or_default() += 1,
-                Some(_) => *report.unlinked.entry(name).or_default() += 1,
+        let name: &str = &event.event_type;
+        let entry = self.newest.get(name).copied();
+        let Some((newest, _)) = self.catalog.reader(name) else {
+            match entry {
+                None => *self.report.unknown.entry(name.to_owned()).or_default() += 1,
+                Some(_) => *self.report.unlinked.entry(name.to_owned()).or_default() += 1,
             }
             return;
         };
-        if version < newest && self.needs_the_application(&event.event_type, version) {
-            report.skipped += 1;
+        if version < newest && entry.is_some_and(|entry| self.catalog.needs_the_application(entry, version)) {
+            self.report.skipped += 1;
             return;
         }
-        let tried = report.tried.entry((event.event_type.to_string(), version)).or_default();
-        if *tried >= options.per_version {
+        let tried = self.report.tried.entry((name.to_owned(), version)).or_default();
+        if *tried >= self.per_version {
             return;
         }
         *tried += 1;
         if let Err(reason) = self.try_to_read(event, version, newest) {
-            report.unreadable.push(Unreadable {
+            self.report.unreadable.push(Unreadable {
                 event_id: event.event_id,
                 event_type: event.event_type.to_string(),
                 version,
@@ -182,11 +204,11 @@ impl Catalog {
     /// Reads an event as the type of its version, if that is linked in, and as the newest, if upcasters lead there.
     fn try_to_read(&self, event: &Recorded, version: u32, newest: u32) -> std::result::Result<(), String> {
         let name: &str = &event.event_type;
-        let own = self.reader_of(name, version);
+        let own = self.catalog.reader_of(name, version);
         if let Some(reader) = own {
             reader(event, None)?;
         }
-        let is_converted = self.file().event(name).is_some_and(|event| event.upcast_from.contains(&version));
+        let is_converted = self.newest.get(name).is_some_and(|event| event.upcast_from.contains(&version));
         match (own, version.cmp(&newest)) {
             (_, Ordering::Equal) => Ok(()),
             (_, Ordering::Greater) => {
@@ -194,10 +216,10 @@ impl Catalog {
             }
             (Some(_), Ordering::Less) if !is_converted => Ok(()),
             (_, Ordering::Less) => {
-                let Some(reader) = self.reader_of(name, newest) else { return Ok(()) };
+                let Some(reader) = self.catalog.reader_of(name, newest) else { return Ok(()) };
                 let json = event.payload.as_json().and_then(|json| serde_json::from_str(json).ok());
                 let old: Value = json.ok_or_else(|| "its payload is not JSON".to_owned())?;
-                reader(event, Some(self.convert(name, version, newest, old)?))
+                reader(event, Some(self.catalog.convert(name, version, newest, old)?))
             }
         }
     }

@@ -43,6 +43,11 @@ fn compare(entries: &[&EventEntry], locked: &LockedEvent, report: &mut Report) {
             for schema in schemas {
                 same_version(event, *version, schema, &mut found);
             }
+            // An older schema would say it again forever.
+            if let Some(last) = schemas.last() {
+                lost_schema(event, *version, last, &mut found);
+                moved(event, *version, last, &mut found);
+            }
         }
         if *version > newest.version {
             found.push(Finding {
@@ -54,9 +59,7 @@ fn compare(entries: &[&EventEntry], locked: &LockedEvent, report: &mut Report) {
             let payload = schemas.iter().rev().find_map(|schema| schema.payload.as_ref());
             found.push(Finding {
                 reason: format!("no upcaster leads from version {version} to version {}", newest.version),
-                advice: format!(
-                    "Add the upcasters from version {version} on: events of that version may be replayed."
-                ),
+                advice: format!("Add upcasters starting at version {version}; such events may be replayed."),
                 counterexample: payload.map(|payload| Schema::new(&payload.writes).sample()),
                 ..finding(newest, *version, Some(ReaderVersion::New))
             });
@@ -76,17 +79,23 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
             field: mismatch.field,
             reason: mismatch.reason,
             advice: advice.clone(),
-            counterexample: Some(mismatch.example),
+            counterexample: mismatch.shown.then_some(mismatch.example),
             ..finding(event, version, Some(reader))
         };
         let new_reader = mismatches(&old.writes, new.reads());
         let is_hidden = Schema::new(new.reads()).is_unasked() && !Schema::new(&old.writes).is_unasked();
         if new_reader.is_empty() && is_hidden {
-            let reason = "is written as this, but the type does not read a payload of its own schema";
+            let reason = "can't be compared, because the type rejects a payload that matches its own schema";
             let example = Schema::new(&old.writes).sample();
             add(
                 unread(
-                    Mismatch { field: String::new(), reason: reason.into(), example, certain: true },
+                    Mismatch {
+                        field: String::new(),
+                        reason: reason.into(),
+                        example,
+                        certain: true,
+                        shown: true,
+                    },
                     ReaderVersion::New,
                 ),
                 all,
@@ -100,8 +109,6 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
             add(unread(mismatch, ReaderVersion::Old), all);
         }
     }
-    lost_schema(event, version, locked, all);
-    moved(event, version, locked, all);
 }
 
 /// A type that has no schema any more is not compared.
@@ -162,7 +169,7 @@ fn unasked(event: &EventEntry) -> Finding {
     Finding {
         severity: Severity::Warning,
         locked_version: None,
-        reason: "its type does not read a payload of its own schema, so a change of what it reads may not be noticed".into(),
+        reason: "its type rejects a payload that matches its own schema, so a change of what it reads may not be noticed".into(),
         advice: "Let its schema say what it reads, for instance with #[schemars(with = \"…\")], or read it in a test.".into(),
         counterexample: example,
         ..finding(event, event.version, None)

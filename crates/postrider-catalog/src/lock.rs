@@ -1,6 +1,7 @@
 //! The lock: every schema that events were ever recorded with.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use postrider_core::{DataSchemas, Result};
 use serde::{Deserialize, Serialize};
@@ -54,9 +55,28 @@ impl Lock {
 
     /// Reads a lock.
     ///
-    /// *On failure*: [`Invalid`](postrider_core::ErrorKind::Invalid): the text is no lock, or one of a newer format.
+    /// *On failure*: [`Invalid`](postrider_core::ErrorKind::Invalid): the text is no lock, one of a newer format, one with a key twice, or
+    /// one whose schemas were edited by hand.
     pub fn parse(text: &str) -> Result<Self> {
-        crate::format::parse(text, "lock of events", LOCK_FORMAT)
+        let lock: Self = crate::format::parse(text, "lock of events", LOCK_FORMAT)?;
+        for (name, event) in &lock.events {
+            for (version, schemas) in &event.versions {
+                if schemas.iter().any(|schema| schema.hash != schema_hash(schema.payload.as_ref())) {
+                    return Err(invalid(format!(
+                        "{name} version {version}: a schema does not match its hash, so the lock was edited by hand; restore the \
+                         file from version control and run: postrider catalog check --update"
+                    )));
+                }
+            }
+        }
+        Ok(lock)
+    }
+
+    /// Writes the lock to a file.
+    ///
+    /// *On failure*: [`Invalid`](postrider_core::ErrorKind::Invalid): the file can't be written. The old file stays then.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        crate::format::write(path.as_ref(), &self.to_json())
     }
 
     /// The lock as JSON: the same lock gives the same text.

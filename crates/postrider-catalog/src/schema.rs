@@ -7,65 +7,39 @@ pub(crate) mod accepts;
 pub(crate) mod asked;
 pub(crate) mod both;
 pub(crate) mod compare;
+pub(crate) mod integers;
+pub(crate) mod keywords;
 pub(crate) mod object;
 pub(crate) mod probes;
 pub(crate) mod sample;
 pub(crate) mod unions;
 pub(crate) mod variety;
+pub(crate) mod words;
 
 use serde_json::{Map, Value};
 
+pub(crate) use integers::{INTEGERS, integers};
+pub(crate) use keywords::{
+    ALIASES, ANY_LENGTH, ANY_TEXT, KEYS, LOST, NULL, OTHER, REFUSED, UNASKED, WITHOUT, ZERO,
+};
 pub(crate) use object::Object;
 
 use crate::render::reference;
 
-/// A field's other names, as `#[schemars(extend("x-aliases" = ["old"]))]` states them: JSON Schema has no word for `serde(alias)`.
-pub(crate) const ALIASES: &str = "x-aliases";
-/// An enum with a variant for all unknown ones (`serde(other)`), which JSON Schema can't express.
-pub(crate) const OTHER: &str = "x-other";
-/// The schema of a map's keys: JSON Schema has it only for numbers, and then without their range.
-pub(crate) const KEYS: &str = "x-keys";
-/// An integer that may be 0, although its schema says that it is not: that is a rule, not a `NonZero`.
-pub(crate) const ZERO: &str = "x-zero";
-/// A string whose format or length is a rule: the type reads any text.
-pub(crate) const ANY_TEXT: &str = "x-any-text";
-/// An array whose length is a rule: the type reads any.
-pub(crate) const ANY_LENGTH: &str = "x-any-length";
-/// Values that the schema allows and the type refuses, because it has a parser or rules of its own.
-pub(crate) const REFUSED: &str = "x-refused";
-/// Fields that a variant refuses unless they are null: the content of an adjacently tagged enum, where the variant has none.
-pub(crate) const WITHOUT: &str = "x-without";
-/// A field that is not always there, but may be written as null.
-pub(crate) const NULL: &str = "x-null";
-/// At the root: the type does not read a payload of its own schema, so it can't be asked what it reads.
-pub(crate) const UNASKED: &str = "x-unasked";
-
 /// A schema that allows everything.
 static ANYTHING: Value = Value::Bool(true);
-
-/// The integers of Rust, as schemars names them.
-pub(crate) const INTEGERS: [(&str, i128, i128); 12] = [
-    ("int8", i8::MIN as i128, i8::MAX as i128),
-    ("int16", i16::MIN as i128, i16::MAX as i128),
-    ("int32", i32::MIN as i128, i32::MAX as i128),
-    ("int64", i64::MIN as i128, i64::MAX as i128),
-    ("uint8", 0, u8::MAX as i128),
-    ("uint16", 0, u16::MAX as i128),
-    ("uint32", 0, u32::MAX as i128),
-    ("uint64", 0, u64::MAX as i128),
-    ("uint128", 0, i128::MAX),
-    // One less than it has: `i128::MAX` stands for all that only a `u128` has.
-    ("int128", i128::MIN, i128::MAX - 1),
-    ("int", i64::MIN as i128, i64::MAX as i128),
-    ("uint", 0, u64::MAX as i128),
-];
 
 /// A place in a schema, with the document that its references lead into.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schema<'s> {
     root: &'s Value,
     node: &'s Value,
+    /// Which of its kinds alone counts.
+    only: Option<usize>,
 }
+
+/// What tells a place, or one kind of it, from all others.
+pub(crate) type Identity = (usize, Option<usize>);
 
 /// One kind of JSON value that a schema allows.
 #[derive(Debug, Clone)]
@@ -113,12 +87,12 @@ pub(crate) struct Array<'s> {
 
 impl<'s> Schema<'s> {
     pub(crate) fn new(root: &'s Value) -> Self {
-        Self { root, node: root }
+        Self { root, node: root, only: None }
     }
 
     /// Another place in the same document.
     pub(crate) fn at(self, node: &'s Value) -> Self {
-        Self { node, ..self }
+        Self { root: self.root, node, only: None }
     }
 
     /// What its reference leads to, if it has one that leads to a place of this document.
@@ -153,9 +127,23 @@ impl<'s> Schema<'s> {
         found
     }
 
+    /// Whether a value that does not fit is read as absent.
+    pub(crate) fn is_lost(self) -> bool {
+        self.get(LOST) == Some(&Value::Bool(true))
+    }
+
     /// Whether the type could not be asked what it reads.
     pub(crate) fn is_unasked(self) -> bool {
         self.get(UNASKED) == Some(&Value::Bool(true))
+    }
+
+    /// The same place with the kind of this number alone.
+    pub(crate) fn only(self, kind: usize) -> Self {
+        Self { only: Some(kind), ..self }
+    }
+
+    pub(crate) fn identity(self) -> Identity {
+        (self.address(), self.only)
     }
 
     /// What tells this place from all others.
@@ -175,7 +163,11 @@ impl<'s> Schema<'s> {
 
     /// The kinds of values that it allows.
     pub(crate) fn kinds(self) -> Vec<Kind<'s>> {
-        self.kinds_below(&mut Vec::new())
+        let kinds = self.kinds_below(&mut Vec::new());
+        match self.only {
+            None => kinds,
+            Some(only) => kinds.into_iter().skip(only).take(1).collect(),
+        }
     }
 
     /// The same, on the way from these places. A union of itself allows nothing more.
@@ -212,12 +204,12 @@ impl<'s> Schema<'s> {
     /// What the place itself says, without what it refers to or is made of.
     fn own_kinds(self, node: &'s Map<String, Value>) -> Vec<Kind<'s>> {
         if let Some(value) = node.get("const") {
-            return vec![Kind::Constant(value)];
+            return vec![constant(value)];
         }
         if let Some(Value::Array(values)) = node.get("enum") {
             let other = node.get(OTHER) == Some(&Value::Bool(true));
             let other = other.then_some(Kind::Text(Text::Free));
-            return values.iter().map(Kind::Constant).chain(other).collect();
+            return values.iter().map(constant).chain(other).collect();
         }
         match node.get("type") {
             Some(Value::String(name)) => self.kinds_of(name, node),
@@ -267,25 +259,6 @@ impl<'s> Schema<'s> {
     }
 }
 
-/// The range of an integer is that of its Rust type, which the format names. A `NonZero` with a sign has two.
-pub(crate) fn integers(node: &Map<String, Value>) -> Vec<(i128, i128)> {
-    let format = node.get("format").and_then(Value::as_str);
-    let known = INTEGERS.iter().find(|(name, ..)| format == Some(name));
-    let (least, most) = known.map_or((i128::MIN, i128::MAX), |(_, least, most)| (*least, *most));
-    if node.contains_key(ZERO) {
-        return vec![(least, most)];
-    }
-    let from_one = node.get("minimum").and_then(Value::as_u64) == Some(1);
-    if least == 0 && from_one {
-        return vec![(1, most)];
-    }
-    if node.get("not").and_then(|not| not.get("const")).and_then(Value::as_i64) == Some(0) {
-        // One without a sign has nothing below 0.
-        return [(least, -1), (1, most)].into_iter().filter(|(least, most)| least <= most).collect();
-    }
-    vec![(least, most)]
-}
-
 pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {
     let bound = |keyword| node.get(keyword).and_then(Value::as_u64);
     if node.contains_key(ANY_TEXT) {
@@ -298,22 +271,9 @@ pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {
     }
 }
 
-/// A kind in words.
-pub(crate) fn named(kind: &Kind<'_>) -> String {
-    match kind {
-        Kind::Any => "any value".into(),
-        Kind::Null => "null".into(),
-        Kind::Bool => "a boolean".into(),
-        Kind::Integer { .. } => "an integer".into(),
-        Kind::Number => "a number".into(),
-        Kind::Text(Text::Free) => "a string".into(),
-        Kind::Text(Text::OneCharacter) => "a single character".into(),
-        Kind::Text(Text::Format(format)) => format!("a {format} string"),
-        Kind::Constant(value) => value.to_string(),
-        Kind::Array(Array { length: Some(length), .. }) => format!("an array of {length}"),
-        Kind::Array(_) => "an array".into(),
-        Kind::Object(_) | Kind::OtherVariant { .. } => "an object".into(),
-    }
+/// An option of an enum that is written in place has null among its names.
+fn constant(value: &Value) -> Kind<'_> {
+    if value.is_null() { Kind::Null } else { Kind::Constant(value) }
 }
 
 #[cfg(test)]

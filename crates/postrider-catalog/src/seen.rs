@@ -92,21 +92,21 @@ impl LogContents {
         (seconds >= 60.0).then(|| seen.count as f64 * 86_400.0 / seconds)
     }
 
-    /// What the log has and the catalog does not know: a type, or a version of a type that no upcaster leads from.
+    /// What the log has and the catalog does not know: a type, or a version that it neither has nor converts.
     pub fn unknown<'c>(&'c self, catalog: &'c CatalogFile) -> impl Iterator<Item = &'c Seen> {
-        let newest = catalog.newest();
+        let events = catalog.by_name();
         self.seen.iter().filter(move |seen| {
-            newest.get(seen.name.as_str()).is_none_or(|event| {
-                seen.version != event.version && !event.upcast_from.contains(&seen.version)
-            })
+            let mut versions = events.get(seen.name.as_str()).into_iter().flatten();
+            !versions.any(|event| event.version == seen.version || event.upcast_from.contains(&seen.version))
         })
     }
 
     /// The names of the events that the catalog has and the log has not seen.
     pub fn unseen<'c>(&'c self, catalog: &'c CatalogFile) -> impl Iterator<Item = &'c str> {
         let seen: HashSet<&str> = self.seen.iter().map(|seen| seen.name.as_str()).collect();
+        let mut named = HashSet::new();
         let names = catalog.events.iter().map(|event| event.name.as_str());
-        names.filter(move |name| !seen.contains(name))
+        names.filter(move |name| !seen.contains(name) && named.insert(*name))
     }
 
     /// The versions of events that the catalog has and the log has not seen, although it has others of the same name.

@@ -78,6 +78,28 @@ fn a_breaking_change_fails_until_the_version_is_raised_with_an_upcaster() {
 }
 
 #[test]
+fn an_event_that_the_catalog_has_can_not_be_retired() {
+    let folder = Folder::new();
+    folder.file("events.json", &catalog(1, &[], &["order"]));
+    assert!(postrider(&folder, &["catalog", "check", "--update"]).status.success());
+    let lock = || std::fs::read_to_string(folder.path().join("events.lock.json")).expect("the lock");
+    let before = lock();
+    let retire = || postrider(&folder, &["catalog", "check", "--update", "--retire", "OrderPaid"]);
+    let refused = retire();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = text(&refused.stderr);
+    assert!(said.contains("can't retire OrderPaid: the catalog still has it"), "{said}");
+    assert_eq!(lock(), before, "it stays");
+
+    folder.file("events.json", r#"{"format":1,"system":"shop","events":[],"subscribers":[]}"#);
+    assert_eq!(postrider(&folder, &["catalog", "check"]).status.code(), Some(1));
+    assert!(retire().status.success());
+    assert!(lock().contains("\"retired\": true"), "{}", lock());
+    assert!(postrider(&folder, &["catalog", "check"]).status.success());
+    assert!(!folder.path().join("events.lock.draft").exists(), "the lock is written as a whole");
+}
+
+#[test]
 fn a_name_is_checked_by_the_convention_of_its_stream() {
     let folder = Folder::new();
     folder.file("events.json", &catalog(1, &[], &["order"]).replace("OrderPaid", "PaymentSuccess"));

@@ -1,5 +1,7 @@
 //! The gate with the types linked in: what schemas can't tell is tried on the types themselves.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{check, finding};
@@ -20,13 +22,14 @@ impl Catalog {
         let mut report = check(self.file(), lock);
         // What the type reads after all: an alias, or a deserializer of its own.
         report.findings.retain(|finding| !self.reads(finding));
+        let said = said_already(&report);
         let events = self.file().by_name();
         for (name, locked) in &lock.events {
             let Some(entries) = events.get(name.as_str()) else { continue };
             let Some(newest) = entries.last().copied() else { continue };
             for (version, schemas) in &locked.versions {
                 if let Some(event) = entries.iter().find(|event| event.version == *version)
-                    && !says_it_already(&report, event)
+                    && !said.contains(&(name.clone(), *version))
                 {
                     let unread = schemas.iter().find_map(|schema| self.try_type(event, schema));
                     report.findings.extend(unread);
@@ -71,15 +74,17 @@ impl Catalog {
     fn try_older(&self, event: &EventEntry, version: u32, schemas: &[LockedSchema]) -> Option<Finding> {
         let untried = |what: &str| Finding {
             severity: Severity::Warning,
-            reason: format!("what its upcasters make of version {version} is not tried: {what} linked in"),
+            reason: format!(
+                "upcasters from version {version} were not tested: {what} not linked into this program"
+            ),
             advice: "Check it in the application that has them.".into(),
             ..finding(event, version, None)
         };
         if self.reader_of(&event.name, event.version).is_none() {
-            return Some(untried("its type is not"));
+            return Some(untried("its type is"));
         }
-        if self.needs_the_application(&event.name, version) {
-            return Some(untried("they are not"));
+        if self.needs_the_application(event, version) {
+            return Some(untried("they are"));
         }
         schemas.iter().find_map(|schema| self.try_upcasters(event, version, schema))
     }
@@ -125,10 +130,11 @@ impl Written {
     }
 }
 
-/// Whether the event is refused already because the new type can't read it.
-fn says_it_already(report: &Report, event: &EventEntry) -> bool {
-    report.findings.iter().any(|finding| {
-        (&finding.event, finding.locked_version) == (&event.name, Some(event.version))
-            && (finding.reader, finding.severity) == (Some(ReaderVersion::New), Severity::Error)
-    })
+/// The events, with their versions, that are refused already because the new type can't read them.
+fn said_already(report: &Report) -> HashSet<(String, u32)> {
+    let is_said = |finding: &&Finding| {
+        (finding.reader, finding.severity) == (Some(ReaderVersion::New), Severity::Error)
+    };
+    let said = report.findings.iter().filter(is_said);
+    said.filter_map(|finding| Some((finding.event.clone(), finding.locked_version?))).collect()
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::compare::list;
 use super::object::{Field, Rest};
+use super::words::list;
 use super::{Array, Kind, Object, Schema, Text};
 
 impl Schema<'_> {
@@ -45,9 +45,10 @@ impl Kind<'_> {
             | (Kind::Null, Value::Null)
             | (Kind::Bool, Value::Bool(_))
             | (Kind::Number, Value::Number(_)) => true,
-            (Kind::Integer { least, most }, Value::Number(number)) => {
-                number.as_i128().is_some_and(|number| *least <= number && number <= *most)
-            }
+            (Kind::Integer { least, most }, Value::Number(number)) => match number.as_i128() {
+                Some(number) => *least <= number && number <= *most,
+                None => number.as_f64().is_some_and(|number| is_beyond_64_bits(number, *least, *most)),
+            },
             (Kind::Text(text), Value::String(string)) => text.accepts(string),
             (Kind::Constant(constant), value) => *constant == value,
             (Kind::Array(array), Value::Array(items)) => array.accepts(items),
@@ -59,6 +60,18 @@ impl Kind<'_> {
             _ => false,
         }
     }
+}
+
+/// Whether a number that 64 bits don't hold is in a range that goes further. JSON that was read has it as a float, so only
+/// the nearest one is known.
+fn is_beyond_64_bits(number: f64, least: i128, most: i128) -> bool {
+    #[allow(clippy::cast_precision_loss)]
+    let (lowest, highest) = (least as f64, most as f64);
+    // This is the first that only a `u128` has, and `i128::MAX` stands for all of those.
+    let is_below = number < highest || most == i128::MAX;
+    let is_above = most > i128::from(u64::MAX) && number >= 18_446_744_073_709_551_616.0 && is_below;
+    let is_under = least < i128::from(i64::MIN) && number < -9_223_372_036_854_775_808.0 && number >= lowest;
+    number.fract() == 0.0 && (is_above || is_under)
 }
 
 impl Text<'_> {
@@ -81,15 +94,20 @@ impl Text<'_> {
 
 /// Whether a string may be of a format. Only the shape is looked at.
 fn looks_like(format: &str, string: &str) -> bool {
+    let has_date =
+        string.len() >= 10 && string.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+');
     let characters = |allowed: &str| string.chars().all(|c| c.is_ascii_hexdigit() || allowed.contains(c));
     match format {
         "uuid" => matches!(string.len(), 32 | 36 | 38 | 45) && characters("-{}urn:id"),
         "ipv4" => string.parse::<std::net::Ipv4Addr>().is_ok(),
         "ipv6" => string.parse::<std::net::Ipv6Addr>().is_ok(),
         "ip" => string.parse::<std::net::IpAddr>().is_ok(),
-        "uri" => string.contains(':'),
+        "uri" => string.contains(':') && string.starts_with(|c: char| c.is_ascii_alphabetic()),
         "time" => string.contains(':') && string.starts_with(|c: char| c.is_ascii_digit()),
-        _ => string.len() >= 10 && string.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+'),
+        "date-time" => has_date && string.contains(':'),
+        "zoned-date-time" => has_date && string.contains('['),
+        "date" => has_date && (string.len() == 10 || string.starts_with(['+', '-'])),
+        _ => has_date,
     }
 }
 
@@ -121,10 +139,37 @@ impl Object<'_> {
         self.fields.iter().all(|field| !field.required || self.holds(field, found))
             && !self.fields.iter().any(|field| self.is_repeated(field, found))
             && found.iter().all(|(name, value)| match (self.read_from(name), self.rest) {
-                (Some(field), _) => field.schema.accepts(value),
+                (Some(field), _) => field.schema.is_lost() || field.schema.accepts(value),
                 (None, Rest::Ignored) => value.is_null() || !self.without.contains(&name.as_str()),
                 (None, Rest::Denied) => false,
                 (None, Rest::Each(keys, schema)) => keys.accepts(name) && schema.accepts(value),
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Schema;
+
+    fn reads(format: &str, text: &str) -> bool {
+        let document = json!({ "type": "integer", "format": format });
+        Schema::new(&document).accepts(&serde_json::from_str::<Value>(text).expect("JSON"))
+    }
+
+    #[test]
+    fn an_integer_beyond_64_bits_is_read_by_one_of_128_bits_alone() {
+        let beyond = "18446744073709551616";
+        assert!(
+            reads("uint128", beyond) && reads("int128", beyond) && reads("int128", "-9223372036854775809999")
+        );
+        assert!(
+            !reads("uint64", beyond) && !reads("int64", beyond) && !reads("uint128", "-18446744073709551616")
+        );
+        // Only one without a sign goes beyond 2^127.
+        let highest = u128::MAX.to_string();
+        assert!(reads("uint128", &highest) && !reads("int128", &highest));
+        assert!(!reads("uint128", "1.0") && !reads("uint128", "1.5"));
     }
 }

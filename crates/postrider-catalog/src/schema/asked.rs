@@ -39,6 +39,7 @@ pub(crate) fn mark_written(schema: &mut Value, asked: Asked<'_>) {
 pub(crate) fn mark_read(schema: &mut Value, asked: Asked<'_>) {
     if mark_values(schema, asked, true) {
         variants::mark(schema, asked);
+        objects::mark_lost(schema, asked);
     }
 }
 
@@ -53,7 +54,7 @@ fn mark_values(schema: &mut Value, asked: Asked<'_>, is_read: bool) -> bool {
     }
     // Values of a map are found under a key that it reads.
     keys::mark(schema, asked);
-    values::mark(schema, asked);
+    values::mark(schema, asked, is_read);
     true
 }
 

@@ -1,7 +1,14 @@
 //! What two schemas of one place allow together: serde's `flatten` and newtype variants are written as a schema beside others.
 
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
 use super::object::{Field, Rest};
-use super::{Kind, Object, Text};
+use super::{Kind, Object, Schema, Text};
+
+/// What a variant without content holds where its enum is flattened.
+static NULL: LazyLock<Value> = LazyLock::new(|| json!({ "type": "null" }));
 
 /// The kinds that both allow.
 pub(crate) fn kinds<'s>(one: &[Kind<'s>], other: &[Kind<'s>]) -> Vec<Kind<'s>> {
@@ -11,6 +18,11 @@ pub(crate) fn kinds<'s>(one: &[Kind<'s>], other: &[Kind<'s>]) -> Vec<Kind<'s>> {
 fn kind<'s>(one: &Kind<'s>, other: &Kind<'s>) -> Option<Kind<'s>> {
     Some(match (one, other) {
         (Kind::Any, kind) | (kind, Kind::Any) => kind.clone(),
+        // schemars leaves the name of a flattened variant as a constant if it has a doc comment; serde writes a field with that name.
+        (Kind::Object(object), Kind::Constant(Value::String(name)))
+        | (Kind::Constant(Value::String(name)), Kind::Object(object)) => {
+            Kind::Object(with_variant(object, name))
+        }
         (Kind::Constant(value), kind) | (kind, Kind::Constant(value)) => {
             return kind.accepts(value).then_some(Kind::Constant(value));
         }
@@ -31,6 +43,14 @@ fn kind<'s>(one: &Kind<'s>, other: &Kind<'s>) -> Option<Kind<'s>> {
         }
         _ => return None,
     })
+}
+
+/// An object with a field for a variant without content.
+fn with_variant<'s>(object: &Object<'s>, name: &'s str) -> Object<'s> {
+    let mut object = object.clone();
+    object.fields.retain(|field| field.name != name);
+    object.fields.push(Field { name, schema: Schema::new(&NULL), required: true });
+    object
 }
 
 /// One object with the fields of both. A field that both have is the first one's.

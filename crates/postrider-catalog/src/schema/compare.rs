@@ -8,9 +8,10 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::sample::of_format;
-use super::{Array, Kind, Schema, Text, named};
-use values::{other_than, range, refused};
+use super::sample::{holds_format, of_format};
+use super::words::{list, named};
+use super::{Array, Identity, Kind, Schema, Text};
+use values::{other_than, parsed, range, refused};
 
 /// Something that the writer writes and the reader can't read.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,8 @@ pub(crate) struct Mismatch {
     /// Whether the writer surely writes it. An option that is left out where it is empty writes null only if it holds another option,
     /// which a schema does not tell.
     pub(crate) certain: bool,
+    /// Whether the example is one: it is known that the writer writes it and that the reader can't read it.
+    pub(crate) shown: bool,
 }
 
 /// All that a writer writes and a reader can't read. Nothing if the reader reads everything.
@@ -36,12 +39,19 @@ pub(crate) fn mismatches(writes: &Value, reads: &Value) -> Vec<Mismatch> {
 #[derive(Default)]
 struct Comparison {
     /// The pairs that are being compared, or were found to match: a type that holds itself is compared once.
-    met: HashSet<(usize, usize)>,
+    met: HashSet<(Identity, Identity)>,
+    /// How often an object was taken apart.
+    splits: usize,
 }
 
 impl Mismatch {
     fn new(reason: impl Into<String>, example: Value) -> Vec<Self> {
-        vec![Self { field: String::new(), reason: reason.into(), example, certain: true }]
+        vec![Self { field: String::new(), reason: reason.into(), example, certain: true, shown: true }]
+    }
+
+    /// The same where no such value is known.
+    fn unshown(self) -> Self {
+        Self { certain: false, shown: false, ..self }
     }
 
     /// The same, one level up.
@@ -55,15 +65,36 @@ impl Mismatch {
     }
 }
 
+impl Mismatch {
+    /// Another alternative of the reader's may read the example. Then another value is looked for.
+    fn prove(&mut self, written: &Kind<'_>, reads: Schema<'_>) {
+        // Of a text with a format only the shape is known, so that it fits says little.
+        if !self.certain || holds_format(&self.example) || !reads.accepts(&self.example) {
+            return;
+        }
+        match written.variety().into_iter().find(|value| !reads.accepts(value)) {
+            Some(unread) => self.example = unread,
+            None => (self.certain, self.shown) = (false, false),
+        }
+    }
+}
+
 impl Comparison {
     fn schemas(&mut self, writes: Schema<'_>, reads: Schema<'_>) -> Vec<Mismatch> {
-        let pair = (writes.address(), reads.address());
+        let pair = (writes.identity(), reads.identity());
         if !self.met.insert(pair) {
             return Vec::new();
         }
         let readable = reads.kinds();
-        let mut found: Vec<_> = writes.kinds().iter().flat_map(|kind| self.kind(kind, &readable)).collect();
-        if found.is_empty() {
+        let mut found = Vec::new();
+        for kind in &writes.kinds() {
+            let mut unread = self.kind(kind, writes, &readable);
+            if readable.iter().filter(|kind| !matches!(kind, Kind::Null)).count() > 1 {
+                unread.iter_mut().for_each(|mismatch| mismatch.prove(kind, reads));
+            }
+            found.extend(unread);
+        }
+        if !found.iter().any(|mismatch| mismatch.certain) {
             found.extend(refused(writes, reads));
         }
         if !found.is_empty() {
@@ -73,7 +104,7 @@ impl Comparison {
     }
 
     /// What of one kind none of the reader's kinds takes.
-    fn kind(&mut self, written: &Kind<'_>, readable: &[Kind<'_>]) -> Vec<Mismatch> {
+    fn kind<'s>(&mut self, written: &Kind<'s>, writes: Schema<'_>, readable: &[Kind<'s>]) -> Vec<Mismatch> {
         if readable.iter().any(|kind| matches!(kind, Kind::Any)) {
             return Vec::new();
         }
@@ -94,12 +125,13 @@ impl Comparison {
             }
             Kind::Object(object) => self.variant(object, readable),
             Kind::Integer { least, most } => range((*least, *most), readable),
+            Kind::Text(Text::Free) if !writes.refused().is_empty() => parsed(writes, readable),
             _ => {
                 let best = readable.iter().filter_map(|kind| self.pair(written, kind)).min_by_key(Vec::len);
                 best.unwrap_or_else(|| {
                     let reason =
                         format!("may hold {}, but the reader takes {}", named(written), list(readable));
-                    Mismatch::new(reason, other_than(written, readable))
+                    Mismatch::new(reason, other_than(written, writes, readable))
                 })
             }
         }
@@ -176,16 +208,5 @@ impl Comparison {
             }));
         }
         found
-    }
-}
-
-/// The kinds in words.
-pub(crate) fn list(kinds: &[Kind<'_>]) -> String {
-    let mut words: Vec<String> = kinds.iter().map(named).collect();
-    words.dedup();
-    match words.pop() {
-        None => "nothing".into(),
-        Some(last) if words.is_empty() => last,
-        Some(last) => format!("{} or {last}", words.join(", ")),
     }
 }

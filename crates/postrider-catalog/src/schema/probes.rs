@@ -1,6 +1,6 @@
 //! The values that a type is asked about, to find out whether it has a parser or rules of its own.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Kind, Schema, Text};
 
@@ -48,6 +48,12 @@ const PARSED: [&str; 34] = [
 /// All texts that are tried.
 pub(crate) fn texts() -> impl Iterator<Item = &'static str> {
     ANY.into_iter().chain(PARSED)
+}
+
+/// The numbers that a rule of a type may refuse: a share, a percentage, a coordinate, an amount.
+pub(crate) fn numbers() -> impl Iterator<Item = Value> {
+    let whole = [0_i64, 1, -1, 2, 100, 1_000_000_000, -1_000_000_000];
+    std::iter::once(json!(1.5)).chain(whole.map(Value::from))
 }
 
 /// All values that are tried.

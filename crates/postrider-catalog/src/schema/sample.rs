@@ -126,3 +126,13 @@ pub(crate) const FORMATS: [(&str, &str); 10] = [
 pub(crate) fn of_format(format: &str) -> &'static str {
     FORMATS.iter().find(|(name, _)| *name == format).map_or("", |(_, example)| example)
 }
+
+/// Whether a value holds a string of a format.
+pub(crate) fn holds_format(value: &Value) -> bool {
+    match value {
+        Value::String(text) => FORMATS.iter().any(|(_, example)| example == text),
+        Value::Array(items) => items.iter().any(holds_format),
+        Value::Object(fields) => fields.values().any(holds_format),
+        _ => false,
+    }
+}

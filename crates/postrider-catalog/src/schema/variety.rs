@@ -10,6 +10,8 @@ use super::{Array, Kind, Object, Schema};
 
 /// The most values of one schema.
 const MOST: usize = 5_000;
+/// The most values that stand beside each other in a list.
+const MIXED: usize = 8;
 /// How deep the variety goes.
 const DEEPEST: usize = 8;
 
@@ -32,6 +34,11 @@ impl Schema<'_> {
 }
 
 impl Kind<'_> {
+    /// The same of one kind.
+    pub(crate) fn variety(&self) -> Vec<Value> {
+        self.variety_within(DEEPEST)
+    }
+
     fn variety_within(&self, depth: usize) -> Vec<Value> {
         match self {
             Kind::Bool => vec![json!(true), json!(false)],
@@ -50,6 +57,11 @@ impl Array<'_> {
         let whole = Kind::Array(self.clone()).sample();
         let mut values = vec![whole.clone()];
         let items = whole.as_array().cloned().unwrap_or_default();
+        // A list may hold values that no single alternative reads together.
+        if let (None, Some(inner)) = (self.length, self.items) {
+            let mixed = items.iter().cloned().chain(inner.variety_within(depth).into_iter().take(MIXED));
+            values.push(mixed.collect());
+        }
         let places =
             self.first.iter().copied().enumerate().chain(self.items.map(|items| (self.first.len(), items)));
         for (index, schema) in places {

@@ -188,6 +188,96 @@ changes! {
             #[serde(tag = "kind")] pub enum Method { Card { number: String }, Cash }
             pub struct Payload { order: u64, #[serde(flatten)] method: Option<Method> }
         } breaks OldReader;
+    a_variant_with_a_sentence_of_a_flattened_enum_is_removed:
+        {
+            pub enum Method {
+                Card { number: String },
+                /// Cash.
+                Cash,
+            }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            pub enum Method { Card { number: String } }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } breaks NewReader;
+    a_variant_with_a_sentence_of_a_flattened_enum_is_added:
+        {
+            pub enum Method { Card { number: String } }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            pub enum Method {
+                Card { number: String },
+                /// Cash.
+                Cash,
+            }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } breaks OldReader;
+    a_variant_of_a_flattened_enum_gets_a_sentence:
+        {
+            pub enum Method { Card { number: String }, Cash }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            pub enum Method {
+                Card { number: String },
+                /// Cash.
+                Cash,
+            }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } breaks Nobody;
+    a_variant_is_removed_from_a_flattened_enum_of_names_with_sentences:
+        {
+            pub enum Method {
+                /// A card.
+                Card,
+                /// Cash.
+                Cash,
+            }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            pub enum Method {
+                /// A card.
+                Card,
+            }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } breaks NewReader;
+    a_flattened_enum_of_names_with_sentences_becomes_optional:
+        {
+            pub enum Method {
+                /// A card.
+                Card,
+                /// Cash.
+                Cash,
+            }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Method }
+        } =>
+        {
+            pub enum Method {
+                /// A card.
+                Card,
+                /// Cash.
+                Cash,
+            }
+            pub struct Payload { order: u64, #[serde(flatten)] method: Option<Method> }
+        } breaks OldReader;
+    an_option_of_an_enum_that_is_written_in_place_is_replaced_by_another:
+        {
+            pub enum Day { Monday, Tuesday }
+            pub struct Payload { day: Option<Day> }
+        } =>
+        {
+            #[schemars(inline)] pub enum Weekday { Monday, Tuesday }
+            pub struct Payload { day: Option<Weekday> }
+        } breaks Nobody;
+    an_optional_string_becomes_an_option_of_an_enum_that_is_written_in_place:
+        { pub struct Payload { day: Option<String> } } =>
+        {
+            #[schemars(inline)] pub enum Weekday { Monday, Tuesday }
+            pub struct Payload { day: Option<Weekday> }
+        } breaks NewReader;
     a_field_of_a_newtype_variant_in_a_flattened_enum_changes_its_type:
         {
             pub struct Card { number: String }

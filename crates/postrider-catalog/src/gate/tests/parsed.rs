@@ -82,6 +82,84 @@ impl From<Riddle> for String {
     }
 }
 
+/// A point in time, as RFC 3339 writes it.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub(in crate::gate::tests) struct Moment(String);
+
+impl TryFrom<String> for Moment {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        if shape == "0000-00-00T00:00:00Z" { Ok(Self(text)) } else { Err("no moment".to_owned()) }
+    }
+}
+
+impl From<Moment> for String {
+    fn from(moment: Moment) -> Self {
+        moment.0
+    }
+}
+
+/// A time of day.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub(in crate::gate::tests) struct Hour(String);
+
+impl TryFrom<String> for Hour {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        if shape == "00:00:00" { Ok(Self(text)) } else { Err("no time of day".to_owned()) }
+    }
+}
+
+impl From<Hour> for String {
+    fn from(hour: Hour) -> Self {
+        hour.0
+    }
+}
+
+/// A uuid that is kept as text.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub(in crate::gate::tests) struct Reference(String);
+
+impl TryFrom<String> for Reference {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if uuid::Uuid::parse_str(&text).is_ok() { Ok(Self(text)) } else { Err("no uuid".to_owned()) }
+    }
+}
+
+impl From<Reference> for String {
+    fn from(reference: Reference) -> Self {
+        reference.0
+    }
+}
+
+/// Degrees north of the equator.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+pub(in crate::gate::tests) struct Latitude(f64);
+
+impl TryFrom<f64> for Latitude {
+    type Error = String;
+
+    fn try_from(degrees: f64) -> Result<Self, String> {
+        if degrees.abs() <= 90.0 { Ok(Self(degrees)) } else { Err("from -90 to 90".to_owned()) }
+    }
+}
+
+impl From<Latitude> for f64 {
+    fn from(latitude: Latitude) -> Self {
+        latitude.0
+    }
+}
+
 /// What a field with `deserialize_with` and without a default reads: it must be there, also as null.
 pub(in crate::gate::tests) fn demanded<'de, D: Deserializer<'de>>(
     deserializer: D,

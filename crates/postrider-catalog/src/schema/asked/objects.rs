@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::reached::{self, step};
 use super::repair::{is_optional, missing_field, require};
 use super::{Asked, set};
-use crate::schema::{Kind, NULL, Schema};
+use crate::schema::{Kind, LOST, NULL, Schema};
 
 /// Makes the fields required that the type demands, and those optional that it does not.
 pub(super) fn mark_required(schema: &mut Value, asked: Asked<'_>) {
@@ -60,6 +60,29 @@ fn forgone(schema: &Value, pointer: &str, asked: Asked<'_>) -> Vec<String> {
         place.is_some_and(|place| asked(&place.without_it()).is_ok())
     };
     names.into_iter().filter(is_forgone).map(str::to_owned).collect()
+}
+
+/// Marks the fields whose value is read as absent if it does not fit: the type reads what its schema refuses.
+pub(super) fn mark_lost(schema: &mut Value, asked: Asked<'_>) {
+    let mut marks = Vec::new();
+    let reached = reached::all(schema);
+    let odd = [json!({ "\u{1}odd": ["\u{1}odd"] }), json!([["\u{1}odd"]]), json!("\u{1}odd")];
+    reached::places(schema, &mut String::new(), &mut |pointer, node| {
+        for (name, field) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let place = Schema::new(schema).at(field);
+            let mut refused = odd.iter().filter(|value| !place.accepts(value)).peekable();
+            let field = format!("{pointer}/properties/{}", step(name));
+            if let Some(reached) = reached.get(&field)
+                && refused.peek().is_some()
+                && refused.all(|value| asked(&reached.with(value)).is_ok())
+            {
+                marks.push(field);
+            }
+        }
+    });
+    for pointer in marks {
+        set(schema, &pointer, LOST, json!(true));
+    }
 }
 
 /// Marks the fields that are not always written, but may be written as null: the type writes it again.

@@ -25,6 +25,11 @@ impl Reached {
         filled(&self.payload, value)
     }
 
+    /// What another payload has where this one has the value.
+    pub(super) fn value_in<'v>(&self, other: &'v Value) -> Option<&'v Value> {
+        at_hole(&self.payload, other)
+    }
+
     /// The payload without the field that holds the value.
     pub(super) fn without_it(&self) -> Value {
         without_hole(&self.payload)
@@ -123,6 +128,17 @@ fn filled(payload: &Value, value: &Value) -> Value {
             fields.iter().map(|(name, inner)| (name.clone(), filled(inner, value))).collect()
         }
         other => other.clone(),
+    }
+}
+
+fn at_hole<'v>(payload: &Value, other: &'v Value) -> Option<&'v Value> {
+    match payload {
+        Value::String(text) if text == HOLE => Some(other),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(index, item)| at_hole(item, other.get(index)?))
+        }
+        Value::Object(fields) => fields.iter().find_map(|(name, inner)| at_hole(inner, other.get(name)?)),
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::schema::sample::integer;
 use crate::schema::{ANY_LENGTH, ANY_TEXT, REFUSED, Schema, Text, ZERO, integers, probes, text};
 
 /// Marks what a schema does not tell about them.
-pub(super) fn mark(schema: &mut Value, asked: Asked<'_>) {
+pub(super) fn mark(schema: &mut Value, asked: Asked<'_>, is_read: bool) {
     let mut marks = Vec::new();
     for (pointer, reached) in &reached::all(schema) {
         let Some(Value::Object(node)) = schema.pointer(pointer) else { continue };
@@ -17,8 +17,16 @@ pub(super) fn mark(schema: &mut Value, asked: Asked<'_>) {
         }
         let reads = |value: &Value| asked(&reached.with(value)).is_ok();
         let mark = match () {
-            () if is_of(node, "string") => text_mark(node, &reads),
+            () if is_of(node, "string") => {
+                let writes = |text: &Value| writes(asked, reached, text);
+                if is_read || text(node) != Text::Free {
+                    text_mark(node, &reads)
+                } else {
+                    text_mark(node, &writes)
+                }
+            }
             () if is_of(node, "integer") => integer_mark(node, &reads),
+            () if is_of(node, "number") => number_mark(&reads),
             () if is_of(node, "array") => length_mark(schema, pointer, reached, asked),
             () => None,
         };
@@ -26,6 +34,15 @@ pub(super) fn mark(schema: &mut Value, asked: Asked<'_>) {
     }
     for (pointer, keyword, value) in marks {
         set(schema, &pointer, keyword, value);
+    }
+}
+
+/// Whether the type writes a text as it reads it. One that it reads and writes otherwise is none that it writes.
+fn writes(asked: Asked<'_>, reached: &Reached, text: &Value) -> bool {
+    match asked(&reached.with(text)) {
+        Ok(Some(written)) => reached.value_in(&written).is_none_or(|same| same == text),
+        Ok(None) => true,
+        Err(_) => false,
     }
 }
 
@@ -69,6 +86,11 @@ fn integer_mark(node: &Map<String, Value>, reads: &impl Fn(&Value) -> bool) -> M
         tried.extend(near.chain(ends).map(integer));
     }
     let refused: Vec<Value> = tried.into_iter().filter(|number| !reads(number)).collect();
+    (!refused.is_empty()).then_some((REFUSED, json!(refused)))
+}
+
+fn number_mark(reads: &impl Fn(&Value) -> bool) -> Mark {
+    let refused: Vec<Value> = probes::numbers().filter(|number| !reads(number)).collect();
     (!refused.is_empty()).then_some((REFUSED, json!(refused)))
 }
 

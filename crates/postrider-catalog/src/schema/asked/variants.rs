@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::reached::{self, Reached};
 use super::{Asked, set};
+use crate::schema::object::Rest;
 use crate::schema::{OTHER, Object, Schema, WITHOUT};
 
 /// A word that no variant has.
@@ -12,6 +13,7 @@ const UNKNOWN: &str = "\u{1}other";
 /// Marks the enums with a variant for all unknown ones (`serde(other)`), and the variants that refuse what others hold.
 pub(super) fn mark(schema: &mut Value, asked: Asked<'_>) {
     let mut marks = Vec::new();
+    let mut open = Vec::new();
     for (pointer, reached) in &reached::all(schema) {
         let Some(node) = schema.pointer(pointer) else { continue };
         if has_names(node) && asked(&reached.with(&json!(UNKNOWN))).is_ok() {
@@ -20,9 +22,15 @@ pub(super) fn mark(schema: &mut Value, asked: Asked<'_>) {
         let parts = node.get("oneOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let tagged = Tagged { schema, pointer, reached, asked };
         marks.extend(tagged.marks(node, parts));
+        open.extend(tagged.open(node, parts));
     }
     for (pointer, keyword, value) in marks {
         set(schema, &pointer, keyword, value);
+    }
+    for pointer in open {
+        if let Some(Value::Object(variant)) = schema.pointer_mut(&pointer) {
+            variant.remove("additionalProperties");
+        }
     }
 }
 
@@ -75,6 +83,18 @@ impl Tagged<'_> {
             }
         }
         marks
+    }
+
+    /// The variants that deny unknown fields by their schema and read them: serde looks at the tag of one without fields only.
+    fn open(&self, node: &Value, parts: &[Value]) -> Vec<String> {
+        let is_open = |part: &Value| {
+            let object = object(part)?;
+            let tag = object.variant()?.tag.filter(|_| matches!(object.rest, Rest::Denied))?;
+            let value = self.one(node, part, tag)?;
+            self.reads(value, Some(UNKNOWN)).then_some(())
+        };
+        let open = parts.iter().enumerate().filter(|(_, part)| is_open(part).is_some());
+        open.map(|(index, _)| format!("{}/oneOf/{index}", self.pointer)).collect()
     }
 
     /// A value of the place when this is the only variant.

@@ -13,6 +13,7 @@ impl Comparison {
         let mut found: Vec<_> = missing.collect();
         for field in &written.fields {
             let mut inner = match (read.read_from(field.name), read.rest) {
+                (Some(reader), _) if reader.schema.is_lost() => lost(self.values(field, reader.schema)),
                 (Some(reader), _) => self.values(field, reader.schema),
                 (None, _) if read.without.contains(&field.name) => content(field),
                 (None, rest) => self.unnamed(field, rest),
@@ -138,6 +139,14 @@ fn twice(written: &Object<'_>, read: &Object<'_>) -> Vec<Mismatch> {
         found.extend(wrong.map(|wrong| wrong.under(field.name, |whole| whole)));
     }
     found
+}
+
+/// What a reader does not refuse, but reads as absent.
+fn lost(unread: Vec<Mismatch>) -> Vec<Mismatch> {
+    let mut lost: Vec<_> = unread.into_iter().map(Mismatch::unshown).collect();
+    lost.iter_mut()
+        .for_each(|mismatch| mismatch.reason.push_str(": it is read as absent, so its part is lost"));
+    lost
 }
 
 /// A field that the reader's variant refuses unless it is null.

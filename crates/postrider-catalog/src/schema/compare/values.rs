@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Mismatch, list};
+use super::Mismatch;
 use crate::schema::sample::{integer, unlike};
-use crate::schema::{Kind, Schema, Text};
+use crate::schema::words::list;
+use crate::schema::{Kind, Schema, Text, probes};
 
 /// An integer that the writer's range has and none of the reader's.
 pub(super) fn range((least, most): (i128, i128), readable: &[Kind<'_>]) -> Vec<Mismatch> {
@@ -45,15 +46,39 @@ pub(super) fn range((least, most): (i128, i128), readable: &[Kind<'_>]) -> Vec<M
     Mismatch::new(reason, integer(beyond))
 }
 
+/// The texts of a type with a parser. Only those that it reads are known to be written.
+pub(super) fn parsed(writes: Schema<'_>, readable: &[Kind<'_>]) -> Vec<Mismatch> {
+    let is_text = |kind: &Kind<'_>| matches!(kind, Kind::Text(_) | Kind::Constant(Value::String(_)));
+    if readable.iter().any(|kind| matches!(kind, Kind::Text(Text::Free))) {
+        return Vec::new();
+    }
+    let mut written = probes::texts().map(Value::from).filter(|text| writes.writes(text));
+    if let Some(text) = written.find(|text| !readable.iter().any(|kind| kind.accepts(text))) {
+        let reason = format!("may hold {text}, but the reader takes {}", list(readable));
+        return Mismatch::new(reason, text);
+    }
+    let reason = format!(
+        "holds texts that its type parses, and the reader takes {}: whether it takes all of them is not known",
+        list(readable)
+    );
+    let unknown = Mismatch::new(reason, writes.sample()).into_iter().map(Mismatch::unshown);
+    // No text at all is read by a reader that takes none.
+    unknown.map(|wrong| Mismatch { certain: !readable.iter().any(is_text), ..wrong }).collect()
+}
+
 /// A value of a kind that none of the reader's takes.
-pub(super) fn other_than(written: &Kind<'_>, readable: &[Kind<'_>]) -> Value {
+pub(super) fn other_than(written: &Kind<'_>, writes: Schema<'_>, readable: &[Kind<'_>]) -> Value {
     let known: Vec<&str> = readable
         .iter()
         .filter_map(|kind| if let Kind::Constant(value) = kind { value.as_str() } else { None })
         .collect();
     match written {
         Kind::Text(Text::Free) if !known.is_empty() => json!(unlike(&known)),
-        _ => written.sample(),
+        _ => {
+            let known = std::iter::once(written.sample()).chain(probes::values());
+            let mut known = known.filter(|value| written.accepts(value) && writes.writes(value));
+            known.next().unwrap_or_else(|| written.sample())
+        }
     }
 }
 

@@ -3,9 +3,13 @@
 use serde_json::{Value, json};
 
 use super::objects::with;
-use super::{Comparison, Mismatch, list};
+use super::{Comparison, Mismatch};
 use crate::schema::object::Field;
-use crate::schema::{Kind, Object, named};
+use crate::schema::words::{list, named};
+use crate::schema::{Kind, Object};
+
+/// The most objects that are taken apart in one comparison.
+const MOST_SPLITS: usize = 64;
 
 impl Comparison {
     /// An object against the reader's: the variant of its name, if both are enums; otherwise the one that fits best.
@@ -51,11 +55,35 @@ impl Comparison {
             return Mismatch::new(reason, whole);
         }
         let candidates = if tagged.is_empty() { objects } else { tagged };
-        candidates
-            .into_iter()
-            .map(|object| self.objects(written, object))
-            .min_by_key(Vec::len)
-            .unwrap_or_default()
+        let found = candidates.iter().map(|object| self.objects(written, object)).min_by_key(Vec::len);
+        let found = found.unwrap_or_default();
+        if candidates.len() < 2 {
+            return found;
+        }
+        match self.split(written, &found) {
+            Some(parts) => parts.iter().flat_map(|part| self.variant(part, readable)).collect(),
+            None => found,
+        }
+    }
+
+    /// An object in parts, one for each kind of a field that is not read as a whole: each may have a variant of its own that reads it.
+    fn split<'s>(&mut self, written: &Object<'s>, found: &[Mismatch]) -> Option<Vec<Object<'s>>> {
+        let is_split = |field: &Field<'_>| {
+            let is_unread = found.iter().any(|mismatch| mismatch.field.starts_with(field.name));
+            is_unread && field.schema.kinds().len() > 1
+        };
+        let place = written.fields.iter().position(is_split)?;
+        if self.splits == MOST_SPLITS {
+            return None;
+        }
+        self.splits += 1;
+        let kinds = written.fields[place].schema.kinds().len();
+        let part = |kind: usize| {
+            let mut part = written.clone();
+            part.fields[place].schema = part.fields[place].schema.only(kind);
+            part
+        };
+        Some((0..kinds).map(part).collect())
     }
 
     /// An object with a tag that may hold several names, against an enum: every variant that it may be must read it.

@@ -60,6 +60,12 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         ));
     }
     for name in &arguments.retire {
+        if catalog.event(name).is_some() {
+            return Err(Problem::new(format!(
+                "can't retire {name}: the catalog still has it; remove it from the application and write the catalog again"
+            ))
+            .into());
+        }
         lock.retire(name).map_err(|error| wrong(&path, &error))?;
     }
     let mut report = check(&catalog, &lock);
@@ -77,8 +83,7 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     let passed = report.passed();
     if arguments.update && passed {
         lock.update(&catalog);
-        std::fs::write(&path, lock.to_json())
-            .map_err(|error| format!("can't write {}: {error}", path.display()))?;
+        lock.write(&path).map_err(|error| error.message().to_owned())?;
         output::note(format!("wrote {}", path.display()));
     }
     Ok(passed)
