@@ -4,9 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::routing::get;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use postrider::asked_to_end;
 use postrider::store::Store;
 
@@ -19,10 +16,6 @@ use crate::adapters::nightly::Nightly;
 use crate::adapters::toss::Toss;
 use crate::billing::charging;
 use crate::contracts::Answer;
-
-/// The buckets of the distribution of retry counts.
-const ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
-const SECONDS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0, 3600.0];
 
 /// What a worker needs.
 #[derive(Debug, Clone)]
@@ -45,11 +38,7 @@ impl Worker {
     /// Works until the process is asked to end.
     pub async fn run(self, outbox: &Outbox) -> Answer<()> {
         let nightly = self.settings.clone().map(Nightly::new).transpose()?;
-        let prometheus = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_attempts".to_owned()), ATTEMPTS)?
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)?
-            .install_recorder()?;
-        let router = Router::new().route("/metrics", get(async move || prometheus.render()));
+        let metrics = story::metrics::collect()?;
         let mut running =
             relay(outbox, self.discord.clone(), &self.delivery)?.lease(self.lease).start().await?;
         let store = Arc::clone(running.store());
@@ -57,7 +46,7 @@ impl Worker {
             () = asked_to_end() => None,
             error = running.failed() => Some(error.into()),
             () = self.cron(outbox, &*store, nightly) => None,
-            served = story::process::serve(router) => served.err().map(Into::into),
+            served = story::process::serve(metrics) => served.err().map(Into::into),
         };
         running.stop().await?;
         failed.map_or(Ok(()), Err)
