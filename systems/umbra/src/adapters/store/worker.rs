@@ -1,4 +1,4 @@
-//! The worker: the relay, the cron of charges and the job of the night. It alone delivers.
+//! The worker: the relay, the cron of charges and the job of the night, side by side. It alone delivers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,38 +45,47 @@ impl Worker {
         let failed = tokio::select! {
             () = asked_to_end() => None,
             error = running.failed() => Some(error.into()),
-            () = self.cron(outbox, &*store, nightly) => None,
+            () = self.charges(outbox) => None,
+            () = self.nights(outbox, &*store, nightly) => None,
             served = story::process::serve(metrics) => served.err().map(Into::into),
         };
         running.stop().await?;
         failed.map_or(Ok(()), Err)
     }
 
-    /// Looks at each tick what is due. A failure waits for the next tick.
-    async fn cron(&self, outbox: &Outbox, store: &dyn Store, mut nightly: Option<Nightly>) {
+    /// Charges at each tick what is due. A failure waits for the next tick.
+    async fn charges(&self, outbox: &Outbox) {
         let desk = Desk::new(outbox);
         let mut ticks = tokio::time::interval(self.tick);
         loop {
             ticks.tick().await;
-            if let Err(fault) = self.look(&desk, store, nightly.as_mut()).await {
-                tracing::warn!(error = %fault, "the cron failed; it looks again at the next tick");
+            let charged = async { charging::charge_due(desk.now().await?, &desk, &self.toss).await };
+            match charged.await {
+                Ok(0) => {}
+                Ok(charged) => tracing::info!(charged, "charged what was due"),
+                Err(fault) => {
+                    tracing::warn!(error = %fault, "the cron failed; it looks again at the next tick");
+                }
             }
         }
     }
 
-    async fn look(&self, desk: &Desk, store: &dyn Store, nightly: Option<&mut Nightly>) -> Answer<()> {
-        let now = desk.now().await?;
-        let charged = charging::charge_due(now, desk, &self.toss).await;
-        if let Some(nightly) = nightly
-            && nightly.look(store, now).await?
-        {
-            tracing::info!("retention is done for today");
+    /// Does the job of the night when it is due: beside the charges, because a long night must not delay them. A failure waits for the
+    /// next tick.
+    async fn nights(&self, outbox: &Outbox, store: &dyn Store, nightly: Option<Nightly>) {
+        let Some(mut nightly) = nightly else { return std::future::pending().await };
+        let desk = Desk::new(outbox);
+        let mut ticks = tokio::time::interval(self.tick);
+        loop {
+            ticks.tick().await;
+            let looked = async { nightly.look(store, desk.now().await?).await };
+            match looked.await {
+                Ok(true) => tracing::info!("retention is done for today"),
+                Ok(false) => tracing::debug!("no retention is due"),
+                Err(fault) => {
+                    tracing::warn!(error = %fault, "retention failed; it is tried again at the next tick");
+                }
+            }
         }
-        // A gateway that is away does not keep the night from its job.
-        let charged = charged?;
-        if charged > 0 {
-            tracing::info!(charged, "charged what was due");
-        }
-        Ok(())
     }
 }
