@@ -14,4 +14,5 @@ mod publishing;
 mod relay;
 mod settings;
 mod topic;
+mod tuning;
 mod world;
