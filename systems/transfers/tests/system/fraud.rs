@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use postrider_testkit::{Logged, until};
+use postrider_testkit::{Logged, until, until_true};
 use serde_json::Value;
 use transfers::acts::stage::Stage;
 use transfers::adapters::risk_logs::PgRiskLogs;
 use transfers::application::fraud::FraudService;
 use transfers::domain::TransferCompleteEvent;
 use transfers::domain::risk::Observed;
+use transfers::processes::fraud::GROUP;
 use uuid::Uuid;
 
 use crate::support::{record, settled, stage};
@@ -51,6 +52,24 @@ async fn five_hundred_at_a_time_and_each_once() {
     assert_eq!((known.len(), ids.len()), (2000, 2000), "one line for each");
     let after: String = sqlx::query_scalar(kept).fetch_one(&stage.db).await.expect("risk logs");
     assert_eq!(before, after);
+}
+
+/// T9: fraud detection is killed when the risk logs of its batches are written and nothing is committed to Kafka. Whoever comes after it
+/// gets all of them again, and each has one risk log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_between_insert_and_commit_leaves_one_risk_log_each() {
+    let stage = stage().await;
+    let _relay = stage.relay("relay-0", &[]);
+    record(&stage, 100, 1).await;
+    until("all are settled", async || settled(&stage).await == 100).await;
+    let mut killed = stage.fraud_with("killed", GROUP, &[("TRANSFERS_HALT_AT", "Logged")]);
+    until_true("it stands between the two", || killed.out().contains("halted at Logged")).await;
+    killed.process.kill();
+    assert_eq!(stage.analysed().await.1, 100, "the logs are written");
+    let heir = stage.fraud("heir");
+    until("all came again", async || sum(&lines(&heir, "analysed"), "known") == 100).await;
+    assert_eq!(sum(&lines(&heir, "analysed"), "new"), 0);
+    assert_eq!(stage.analysed().await.1, 100, "one for each");
 }
 
 /// T9: relays wait for the broker alone. Fraud detection that stands still delays nothing, and catches up by itself.
