@@ -7,6 +7,7 @@ mod consumers;
 mod dead_letters;
 mod envelope;
 mod feed;
+mod figures;
 mod inside;
 mod logs;
 mod outage;
