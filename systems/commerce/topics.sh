@@ -1,20 +1,17 @@
 #!/bin/sh
-# Creates the topics of the shop on three brokers or more. The programs never create one.
-#   sh topics.sh broker-1:9092,broker-2:9092,broker-3:9092
-# On a single broker for a demonstration: REPLICAS=1 MIN_INSYNC=1 sh topics.sh 127.0.0.1:9092
+# Creates the topics of topics.txt: ./topics.sh BROKER:PORT [REPLICATION]. It needs kafka-topics.sh in the PATH.
 set -eu
-brokers=${1:?usage: topics.sh HOST:PORT[,HOST:PORT…]}
-replicas=${REPLICAS:-3}
-here=$(dirname "$0")
-grep -v '^#' "$here/topics.txt" | while read -r name partitions settings; do
+broker=${1:?usage: topics.sh BROKER:PORT [REPLICATION]}
+replication=${2:-3}
+grep -v '^#' "$(dirname "$0")/topics.txt" | while read -r name partitions settings; do
     [ -n "$name" ] || continue
-    set -- --create --if-not-exists --bootstrap-server "$brokers" --topic "$name" --partitions "$partitions" --replication-factor "$replicas"
+    set --
     for setting in $settings; do
-        case $setting in
-            min.insync.replicas=*) setting="min.insync.replicas=${MIN_INSYNC:-${setting#*=}}" ;;
-        esac
+        # One broker can't have two replicas in step.
+        [ "$replication" -ge 2 ] || [ "${setting%%=*}" != min.insync.replicas ] || continue
         set -- "$@" --config "$setting"
     done
     # Its input is the list of topics.
-    kafka-topics.sh "$@" < /dev/null
+    kafka-topics.sh --bootstrap-server "$broker" --create --if-not-exists --topic "$name" \
+        --partitions "$partitions" --replication-factor "$replication" "$@" < /dev/null
 done

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Creates the topics of topics.txt: BROKERS=host:9092 REPLICAS=3 ./topics.sh
-# The programs never create a topic.
+# Creates the topics of topics.txt: ./topics.sh BROKER:PORT [REPLICATION]. It needs kafka-topics.sh in the PATH.
 set -eu
-cd "$(dirname "$0")"
-brokers=${BROKERS:?"BROKERS must be set, as in host:9092"}
-replicas=${REPLICAS:-3}
-grep -v -e '^#' -e '^$' topics.txt | while read -r name partitions settings; do
+broker=${1:?usage: topics.sh BROKER:PORT [REPLICATION]}
+replication=${2:-3}
+grep -v '^#' "$(dirname "$0")/topics.txt" | while read -r name partitions settings; do
+    [ -n "$name" ] || continue
     set --
     for setting in $settings; do
-        # One broker can't keep a promise of two copies.
-        if [ "$replicas" -lt 2 ] && [ "$setting" = "min.insync.replicas=2" ]; then continue; fi
+        # One broker can't have two replicas in step.
+        [ "$replication" -ge 2 ] || [ "${setting%%=*}" != min.insync.replicas ] || continue
         set -- "$@" --config "$setting"
     done
-    kafka-topics.sh --bootstrap-server "$brokers" --create --if-not-exists --topic "$name" \
-        --partitions "$partitions" --replication-factor "$replicas" "$@" </dev/null
+    # Its input is the list of topics.
+    kafka-topics.sh --bootstrap-server "$broker" --create --if-not-exists --topic "$name" \
+        --partitions "$partitions" --replication-factor "$replication" "$@" < /dev/null
 done

@@ -85,7 +85,9 @@ pub fn check(must_have_run: bool) -> Result<u8, TaskError> {
         say("no list of tests that passed: run `cargo xtask test` first");
         return Ok(1);
     }
-    let complaints = complaints(&ids(), &page::rows(&text), &source, passed.as_ref(), &mutants::all()?);
+    let mutants = mutants::all()?;
+    let mut complaints = complaints(&ids(), &page::rows(&text), &source, passed.as_ref(), &mutants);
+    complaints.extend(mutants::complaints(&mutants));
     for complaint in &complaints {
         say(complaint);
     }
@@ -95,7 +97,7 @@ pub fn check(must_have_run: bool) -> Result<u8, TaskError> {
         println!("requirements: {ids} of {ids} have a test that {ran}");
         Ok(0)
     } else {
-        println!("requirements: {} things are wrong in {PAGE} or in the tests", complaints.len());
+        println!("requirements: {} things are wrong in {PAGE}, in the tests or in a mutants.toml", complaints.len());
         Ok(1)
     }
 }

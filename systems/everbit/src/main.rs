@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use everbit::adapters::api::{self, Api};
+use everbit::adapters::exchange::HttpExchange;
 use everbit::adapters::settings::Settings;
 use everbit::adapters::store::{PostgresDesk, SqliteDesk};
 use everbit::adapters::workers::{Services, Workers, reconcile};
-use everbit::adapters::{exchange::HttpExchange, metrics};
 use everbit::application::{Backtests, Desk};
 use everbit::stubs;
 use postrider::store::Source;
@@ -67,7 +67,7 @@ async fn run<S: Source, D: Desk>(command: &str, source: &S, desk: D, settings: &
         let api = Api { backtests: Backtests::new(desk.clone(), exchange), desk };
         return Ok(story::process::serve(api::router(api)).await?);
     }
-    let metrics = metrics::collect()?;
+    let metrics = story::metrics::collect()?;
     let services = Services::new(&desk, settings);
     let workers = Workers::start(source, &services, settings).await?;
     let reconciler = tokio::spawn(reconcile(services, settings.reconcile_every));

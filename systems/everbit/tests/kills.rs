@@ -67,3 +67,34 @@ async fn the_work_of_a_killed_worker_is_taken_up_after_its_lease() {
               and subscription = 'order-executor-worker' and state = 'done'";
     assert_eq!(cast.database.count(by).await, 1);
 }
+
+/// E5: a command that kills its worker each time is dead after three deaths, or four, because nobody knows who caused the first; after that
+/// workers live, and the others go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_kills_its_worker_each_time_is_dead() {
+    let cast = Cast::raise(program(), false).await;
+    let poison = cast.signal(Conduct::Place).await;
+    let dead = "select count(*) from outbox_event where status = 'DEAD' and last_error_code = 'crashed'";
+    let mut deaths = 0;
+    loop {
+        let (mut worker, _) =
+            cast.worker(&format!("victim-{deaths}"), &[("EVERBIT_HALT_AT", "Received")]).await;
+        let is_dead = tokio::select! {
+            _ = worker.line("halted at Received") => false,
+            () = until("it is dead", async || cast.database.count(dead).await == 1) => true,
+        };
+        if is_dead {
+            break;
+        }
+        worker.process.kill();
+        deaths += 1;
+        assert!(deaths <= 4, "it kills workers for ever");
+    }
+    assert!((3..=4).contains(&deaths), "{deaths} workers died");
+    assert_eq!(cast.attempts(poison).await, [""; 0], "it got nowhere");
+    let (_worker, _) = cast.worker("survivor", &[]).await;
+    let intent = cast.signal(Conduct::Place).await;
+    until("another one has its order", async || cast.attempts(intent).await == ["ACKED"]).await;
+    assert_eq!(cast.book().await.orders.len(), 1);
+    assert_eq!(cast.database.count(dead).await, 1, "and it stays dead");
+}

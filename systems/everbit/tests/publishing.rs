@@ -54,7 +54,7 @@ async fn five_streams_have_four_workers() {
         ("order-executor-worker", "everbit.trade.command".to_owned(), 1),
         ("notification-worker", "everbit.trade.event".to_owned(), 2),
         ("backtest-worker", "everbit.backtest.command".to_owned(), 1),
-        ("system-worker", "everbit.system.event".to_owned(), 1),
+        ("system-worker", "everbit.system.event".to_owned(), 2),
     ];
     assert_eq!(found, wanted);
     let mut settings = world.settings.clone();

@@ -22,7 +22,7 @@ create table if not exists journal_entries (
     constraint entry_of_transaction foreign key (transaction_id) references transactions (id),
     constraint entry_side check (side in ('DEBIT', 'CREDIT')),
     constraint entry_amount check (amount > 0)
-) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin;
+) engine = InnoDB default charset = utf8mb4 collate = utf8mb4_bin comment = 'debits and credits of each transaction';
 
 create table if not exists balances (
     account_id bigint not null primary key,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ledger::adapters::outbox::event_id;
 use ledger::adapters::persistence::{MySqlLedger, Unit};
+use ledger::adapters::schema;
 use ledger::application::port::{LedgerPort, OutboxEventPort, UnitOfWork};
 use ledger::application::problem::{Answer, Problem};
 use ledger::domain::balance::Balance;
@@ -292,4 +293,21 @@ async fn the_documents_table_has_its_columns_and_states() {
     .expect("one row");
     let text = str::to_owned;
     assert_eq!(row, (text("TRANSACTION"), 8, text("LEDGER_POSTED"), text("PENDING"), 0));
+}
+
+/// Where consumers share the ledger's database, what one of them has processed is in the document's table before the audit feed has it;
+/// the read model's second mark, by the text of the leg, is no leg of its own.
+#[tokio::test]
+async fn what_a_consumer_has_processed_is_seen_before_the_audit_feed_has_it() {
+    let world = World::new().await;
+    let outbox = schema::migrate_consumers(world.pool()).await.expect("the tables of the consumers");
+    deposit(&world.ledger, 8, 10, 5).await.expect("posted");
+    let (inbox, mut connection) =
+        (outbox.inbox("ledger-read-model"), world.pool().acquire().await.expect("one"));
+    assert!(inbox.first_time(&mut connection, event_id(8, 10)).await.expect("marked"));
+    assert!(inbox.first_time_by_key(&mut connection, "8:10").await.expect("marked"));
+    let sql = "select transaction_id, account_id, consumer from processed_events";
+    let rows: Vec<(i64, i64, String)> = sqlx::query_as(sql).fetch_all(world.pool()).await.expect("rows");
+    assert_eq!(rows, [(8, 10, "ledger-read-model".to_owned())]);
+    assert_eq!(world.number("select count(*) from audit_feed").await, 0);
 }

@@ -3,6 +3,7 @@
 pub mod charging;
 pub mod commands;
 
+use std::fmt;
 use std::future::Future;
 
 use uuid::Uuid;
@@ -23,6 +24,26 @@ const PRICES: [i64; 3] = [0, 9_900, 29_900];
 pub fn price(plan: &str) -> Option<i64> {
     PLANS.iter().zip(PRICES).find(|(name, _)| **name == plan).map(|(_, price)| price)
 }
+
+/// Why Billing refuses what a user asks for. Asked again, it answers the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The user has no such key. Whether somebody else has it is not said.
+    NoSuchKey,
+    /// The id of the key is somebody else's, or was deleted.
+    KeyIdTaken,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSuchKey => "billing_key_id must be a key of this user that was not deleted",
+            Self::KeyIdTaken => "billing_key_id is taken; a new key must have a new id",
+        })
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 /// What became of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,11 +100,14 @@ pub struct Order {
 
 /// The subscriptions, in one transaction with the events that are published.
 pub trait Subscriptions: Send {
-    /// Writes a key of a user.
-    fn add_key(&mut self, key: Uuid, user: UserId) -> impl Future<Output = Answer<()>> + Send;
+    /// Writes a key of a user. False if the id is taken.
+    fn add_key(&mut self, key: Uuid, user: UserId) -> impl Future<Output = Answer<bool>> + Send;
+    /// Whether a user has this key, and it was not deleted.
+    fn has_key(&mut self, key: Uuid, user: UserId) -> impl Future<Output = Answer<bool>> + Send;
     /// Marks a key as deleted, and returns whose it was; nothing if it was deleted before.
     fn delete_key(&mut self, key: Uuid) -> impl Future<Output = Answer<Option<UserId>>> + Send;
-    /// Writes the key, the pending subscription and its open attempt. Skips a subscription that exists.
+    /// Writes the key, the pending subscription and its open attempt. Skips a subscription that exists. The key stays as it is until the
+    /// transaction ends; one that the user does not have is refused.
     fn open(
         &mut self,
         order: &Order,

@@ -74,7 +74,8 @@ macro_rules! on {
             $store::migrate(&pool).await?;
             return Ok(());
         }
-        let outbox = $store::open(&pool).await?;
+        let delivery = Delivery::read(env::var_os("UMBRA_WORKER").map(PathBuf::from).as_deref())?;
+        let outbox = $store::open(&pool, delivery.bell).await?;
         match $command {
             "api" => process::serve($store::api::router(&outbox, Toss::new(&setting("TOSS_URL")?))).await?,
             "bot" => process::serve($store::bot::router(&outbox)).await?,
@@ -84,7 +85,7 @@ macro_rules! on {
                     discord: Discord::new(&setting("DISCORD_URL")?),
                     tick: millis("UMBRA_TICK", Duration::from_secs(60))?,
                     lease: millis("UMBRA_LEASE", Duration::from_secs(30))?,
-                    delivery: Delivery::read(env::var_os("UMBRA_WORKER").map(PathBuf::from).as_deref())?,
+                    delivery,
                     settings: env::var_os("UMBRA_SETTINGS").map(PathBuf::from),
                 };
                 worker.run(&outbox).await?;

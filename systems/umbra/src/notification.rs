@@ -26,7 +26,7 @@ pub const TOLD: &[&str] = &[
 
 /// Where messages go.
 pub trait Messenger: Send {
-    /// Sends a message. The endpoint drops a second one for the same event.
+    /// Sends a message, unless one for this event was sent.
     fn send(&mut self, event: Uuid, text: &str) -> impl Future<Output = Answer<()>> + Send;
 }
 

@@ -262,6 +262,17 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_has_become_stale_is_told() {
+        let list = all().expect("the lists of the systems");
+        assert_eq!(complaints(&list), [""; 0], "the lists of this workspace");
+        let gone = Mutant { id: "U1".to_owned(), file: "xtask/Cargo.toml".into(), ..mutant("it is gone") };
+        let rest = list.into_iter().filter(|mutant| !["U1", "U2"].contains(&mutant.id.as_str()));
+        let said = complaints(&rest.chain([gone]).collect::<Vec<_>>()).join("\n");
+        assert!(said.contains("U2 has no mutant") && !said.contains("U1 has no mutant"), "{said}");
+        assert!(said.contains("U1: xtask/Cargo.toml must have the line \"it is gone\" once"), "{said}");
+    }
+
+    #[test]
     fn a_seed_chooses_the_same_ones_each_time() {
         let mutants: Vec<Mutant> = (0..30).map(|number| mutant(&number.to_string())).collect();
         let (one, other) = (chosen(mutants.clone(), 10), chosen(mutants.clone(), 10));

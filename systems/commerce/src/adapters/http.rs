@@ -48,6 +48,7 @@ impl IntoResponse for Refused {
         let (status, text) = match &self.0 {
             Refusal::Missing(text) => (StatusCode::NOT_FOUND, text.clone()),
             Refusal::Conflict(text) => (StatusCode::CONFLICT, text.clone()),
+            Refusal::Invalid(text) => (StatusCode::UNPROCESSABLE_ENTITY, text.clone()),
             Refusal::Failed(error) => {
                 tracing::error!(error = %error, "a request failed");
                 (StatusCode::INTERNAL_SERVER_ERROR, "the request failed; try again".to_owned())

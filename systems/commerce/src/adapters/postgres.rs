@@ -5,7 +5,7 @@ use sqlx::{PgPool, Postgres, Row, Transaction};
 
 use crate::adapters::mapping::Encoding;
 use crate::application::ports::{Answer, Refusal, Unit, Units};
-use crate::domain::{DomainEvent, Line, Order, OrderId, PaymentId, Product, ProductId, UserId, Won};
+use crate::domain::{DomainEvent, Line, Order, OrderId, PaymentId, Product, ProductId, UserId, Won, order};
 
 /// Creates the schema of Postrider, the tables of the shop, and the document's tables as views.
 pub async fn migrate(pool: &PgPool) -> Answer<Outbox> {
@@ -94,15 +94,16 @@ impl Unit for PgUnit {
         let sql = "insert into orders (user_id) values ($1) returning id";
         let added = sqlx::query_scalar(sql).bind(user).fetch_one(&mut *self.tx).await;
         let order: OrderId = added.map_err(Refusal::failed)?;
+        let mut priced = Vec::with_capacity(lines.len());
         for Line { product_id, quantity } in lines {
             let sql = "insert into order_lines (order_id, product_id, quantity, price)
-                select $1, id, $3, price from products where id = $2";
-            let line = sqlx::query(sql).bind(order).bind(product_id).bind(quantity);
-            let added = line.execute(&mut *self.tx).await.map_err(Refusal::failed)?;
-            if added.rows_affected() == 0 {
-                return Err(Refusal::Missing(format!("there is no product {product_id}")));
-            }
+                select $1, id, $3, price from products where id = $2 returning price";
+            let line = sqlx::query_scalar(sql).bind(order).bind(product_id).bind(quantity);
+            let price: Option<Won> = line.fetch_optional(&mut *self.tx).await.map_err(Refusal::failed)?;
+            let missing = || Refusal::Missing(format!("there is no product {product_id}"));
+            priced.push((*quantity, price.ok_or_else(missing)?));
         }
+        order::amount(&priced).ok_or_else(Refusal::too_expensive)?;
         Ok(order)
     }
 
@@ -114,7 +115,8 @@ impl Unit for PgUnit {
         let sql = "select product_id, quantity, price from order_lines where order_id = $1";
         let rows = sqlx::query_as::<_, (ProductId, i32, Won)>(sql).bind(order).fetch_all(&mut *self.tx);
         let rows = rows.await.map_err(Refusal::failed)?;
-        let amount = rows.iter().map(|(_, quantity, price)| i64::from(*quantity) * price).sum();
+        let priced: Vec<(i32, Won)> = rows.iter().map(|(_, quantity, price)| (*quantity, *price)).collect();
+        let amount = order::amount(&priced).ok_or_else(Refusal::too_expensive)?;
         let line = |(product_id, quantity, _): (ProductId, i32, Won)| Line { product_id, quantity };
         Ok(Some(Order { id: order, amount, payment, lines: rows.into_iter().map(line).collect() }))
     }

@@ -6,6 +6,9 @@ use crate::domain::{DomainEvent, Product, ProductId, UserId, Won};
 
 /// Adds a product.
 pub async fn add(units: &impl Units, name: &str, price: Won, stock: i32) -> Answer<ProductId> {
+    if price < 0 || stock < 0 {
+        return Err(Refusal::Invalid("the price and the stock of a product must be 0 or more".to_owned()));
+    }
     let mut unit = units.begin().await?;
     let product = unit.add_product(name, price, stock).await?;
     unit.commit().await?;

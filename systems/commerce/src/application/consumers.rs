@@ -49,7 +49,9 @@ pub async fn count_sales(order: OrderId, sales: &mut impl Sales) -> Answer<()> {
     if lines.is_empty() {
         return Err(Refusal::Missing(format!("order {order} has no lines")));
     }
-    for line in order::sorted(&lines) {
+    let sorted = order::sorted(&lines);
+    let sorted = sorted.ok_or_else(|| Refusal::Invalid(format!("order {order} has too many pieces")))?;
+    for line in sorted {
         sales.add(&line).await?;
     }
     Ok(())

@@ -16,12 +16,17 @@ pub struct Paid {
 /// Takes an order.
 pub async fn place(units: &impl Units, user: UserId, lines: &[Line]) -> Answer<OrderId> {
     if lines.is_empty() || lines.iter().any(|line| line.quantity < 1) {
-        return Err(Refusal::Conflict("an order must have lines of at least one piece each".to_owned()));
+        return Err(Refusal::Invalid("an order must have lines of at least one piece each".to_owned()));
     }
+    let lines = order::sorted(lines).ok_or_else(too_many)?;
     let mut unit = units.begin().await?;
-    let order = unit.add_order(user, &order::sorted(lines)).await?;
+    let order = unit.add_order(user, &lines).await?;
     unit.commit().await?;
     Ok(order)
+}
+
+fn too_many() -> Refusal {
+    Refusal::Invalid(format!("an order must not have more than {} pieces of a product", i32::MAX))
 }
 
 /// Pays an order: the payment, the stock that it takes and the events that say so are one commit. An order that is paid already
@@ -35,7 +40,7 @@ pub async fn pay(units: &impl Units, order: OrderId) -> Answer<Paid> {
         return Ok(Paid { payment_id, amount });
     }
     let mut depleted = Vec::new();
-    for line in order::sorted(&found.lines) {
+    for line in order::sorted(&found.lines).ok_or_else(too_many)? {
         let product_id = line.product_id;
         match unit.take_stock(product_id, line.quantity).await? {
             None => {

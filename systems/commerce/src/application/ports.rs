@@ -13,11 +13,18 @@ pub enum Refusal {
     Missing(String),
     /// It can't be done as things are.
     Conflict(String),
+    /// It could never be done: what was asked for breaks a rule.
+    Invalid(String),
     /// Something outside failed.
     Failed(Box<dyn Error + Send + Sync>),
 }
 
 impl Refusal {
+    /// An order that costs more than an amount can say.
+    pub fn too_expensive() -> Self {
+        Self::Invalid(format!("the order must not cost more than {} won", Won::MAX))
+    }
+
     /// A failure of the outside.
     pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Failed(error.into())
@@ -27,7 +34,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing(what) | Self::Conflict(what) => f.write_str(what),
+            Self::Missing(what) | Self::Conflict(what) | Self::Invalid(what) => f.write_str(what),
             Self::Failed(error) => error.fmt(f),
         }
     }
@@ -61,7 +68,7 @@ pub trait Unit: Send {
     fn remove_like(&mut self, user: UserId, product: ProductId) -> impl Future<Output = Answer<bool>> + Send;
     /// Notes that a user looked at a product.
     fn add_view(&mut self, product: ProductId, user: UserId) -> impl Future<Output = Answer<()>> + Send;
-    /// Adds an order with the prices of now.
+    /// Adds an order with the prices of now. One whose amount is more than can be said is refused.
     fn add_order(&mut self, user: UserId, lines: &[Line]) -> impl Future<Output = Answer<OrderId>> + Send;
     /// An order, locked.
     fn order(&mut self, order: OrderId) -> impl Future<Output = Answer<Option<Order>>> + Send;

@@ -25,17 +25,27 @@ pub struct Order {
 }
 
 /// The lines of an order, one for each product and in the order of their numbers: whoever locks products locks them in this order.
-pub fn sorted(lines: &[Line]) -> Vec<Line> {
+/// Nothing if the pieces of a product are more than a line can say.
+pub fn sorted(lines: &[Line]) -> Option<Vec<Line>> {
     let mut sorted: Vec<Line> = Vec::new();
     let mut each: Vec<&Line> = lines.iter().collect();
     each.sort_by_key(|line| line.product_id);
     for line in each {
         match sorted.last_mut() {
-            Some(last) if last.product_id == line.product_id => last.quantity += line.quantity,
+            Some(last) if last.product_id == line.product_id => {
+                last.quantity = last.quantity.checked_add(line.quantity)?;
+            }
             _ => sorted.push(line.clone()),
         }
     }
-    sorted
+    Some(sorted)
+}
+
+/// What lines cost, each a quantity and a price. Nothing if it is more than an amount can say.
+pub fn amount(lines: &[(i32, Won)]) -> Option<Won> {
+    lines.iter().try_fold(0, |sum: Won, (quantity, price)| {
+        price.checked_mul(i64::from(*quantity)).and_then(|cost| sum.checked_add(cost))
+    })
 }
 
 #[cfg(test)]
@@ -45,6 +55,15 @@ mod tests {
     #[test]
     fn lines_of_one_product_are_one_line_and_products_are_in_order() {
         let line = |product_id, quantity| Line { product_id, quantity };
-        assert_eq!(sorted(&[line(7, 1), line(3, 2), line(7, 4)]), [line(3, 2), line(7, 5)]);
+        assert_eq!(sorted(&[line(7, 1), line(3, 2), line(7, 4)]), Some(vec![line(3, 2), line(7, 5)]));
+        assert_eq!(sorted(&[line(7, i32::MAX), line(3, 2), line(7, 1)]), None, "more than a line can say");
+    }
+
+    #[test]
+    fn an_amount_is_whole_or_there_is_none() {
+        assert_eq!(amount(&[(2, 1500), (1, 4000)]), Some(7000));
+        assert_eq!(amount(&[(1, Won::MAX)]), Some(Won::MAX));
+        assert_eq!(amount(&[(2, Won::MAX)]), None, "a line is too much");
+        assert_eq!(amount(&[(1, Won::MAX), (1, 1)]), None, "the sum is too much");
     }
 }

@@ -6,8 +6,9 @@ use crate::adapters::consumers::{LIKES, SALES, STOCK, VIEWS, likes, sales, stock
 use crate::adapters::counts::PgLikes;
 use crate::processes::settings;
 
-/// Consumes until it is asked to end. It says `consuming` on stdout once it has partitions.
+/// Consumes until it is asked to end; serves `/metrics` where `METRICS` says, if it does. It says `consuming` on stdout once it has partitions.
 pub async fn run(name: &str) -> Result<(), String> {
+    story::metrics::serve_aside().await.map_err(|error| format!("METRICS: {error}"))?;
     let (settings, outbox) = (settings::consumers()?, settings::outbox().await?);
     let consumer = match name {
         LIKES => likes(&settings, &outbox, PgLikes(outbox.pool().clone())),

@@ -60,6 +60,51 @@ async fn the_api_publishes_the_five_events_with_their_changes() {
     assert_eq!((api.stop().await, cache.stop().await), (Some(0), Some(0)));
 }
 
+/// What breaks a rule is refused with 422 and a sentence, and leaves nothing: a price or a stock below 0, an order of no pieces, and one
+/// whose pieces or whose amount are more than a number can say.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_breaks_a_rule_is_refused_with_a_sentence_and_leaves_nothing() {
+    let world = World::new(&[]).await;
+    let mut api = Program::start("api", &mut world.commerce(&["api"]));
+    let url = api.line("listening on ").await;
+    let client = story::process::client();
+    let post = async |path: &str, body: Value| {
+        let answer = client.post(format!("{url}{path}")).json(&body).send().await.expect("an answer");
+        let status = answer.status().as_u16();
+        let body = answer.json::<Value>().await.expect("JSON");
+        (status, body["error"].as_str().unwrap_or_default().to_owned())
+    };
+    for (price, stock) in [(-1, 1), (1, -1)] {
+        let refused = post("/products", json!({ "name": "tea", "price": price, "stock": stock })).await;
+        assert_eq!(refused, (422, "the price and the stock of a product must be 0 or more".to_owned()));
+    }
+    let (cheap, dear) = (world.product(9).await, world.product(9).await);
+    world.run(&format!("update products set price = {} where id = {dear}", i64::MAX)).await;
+    let order = |lines: &[(i64, i32)]| {
+        let line = |(product, quantity): &(i64, i32)| json!({ "productId": product, "quantity": quantity });
+        json!({ "userId": 9, "lines": lines.iter().map(line).collect::<Vec<_>>() })
+    };
+    let (pieces, amount) =
+        ("at least one piece each", "the order must not cost more than 9223372036854775807 won");
+    for (lines, sentence) in [
+        (&[][..], pieces),
+        (&[(cheap, 0)], pieces),
+        (&[(cheap, -3)], pieces),
+        (
+            &[(cheap, i32::MAX), (cheap, i32::MAX)],
+            "an order must not have more than 2147483647 pieces of a product",
+        ),
+        (&[(dear, 2)], amount),
+        (&[(dear, 1), (cheap, 1)], amount),
+    ] {
+        let (status, said) = post("/orders", order(lines)).await;
+        assert!(status == 422 && said.contains(sentence), "{lines:?}: {status} {said}");
+    }
+    assert_eq!(world.number("select count(*) from orders").await, 0);
+    assert_eq!(post("/orders", order(&[(dear, 1)])).await.0, 200, "the most that can be said is fine");
+    assert_eq!(api.stop().await, Some(0));
+}
+
 /// C5: whatever fails before the commit leaves neither a change nor an event.
 #[tokio::test]
 async fn a_unit_that_is_not_committed_leaves_neither_change_nor_event() {

@@ -1,18 +1,25 @@
 //! The relay, as the real binary: strict order, expiry, batches, and two of them.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use commerce::adapters::mapping;
+use commerce::domain::DomainEvent;
 use postrider_testkit::{Logged, until, until_true};
+use rdkafka::mocking::MockCluster;
 use sqlx::Connection as _;
 
 use crate::world::{World, depleted, liked, viewed};
 
 impl World {
     /// Records views of products 1 to `count`, and gives their ids in order.
-    async fn record_views(&self, count: i64) -> Vec<String> {
-        let events: Vec<_> =
-            (1..=count).map(|number| mapping::json(&viewed(number, 1)).expect("JSON")).collect();
+    pub(crate) async fn record_views(&self, count: i64) -> Vec<String> {
+        self.record((1..=count).map(|number| viewed(number, 1))).await
+    }
+
+    /// Records facts in one transaction, and gives their ids in order.
+    async fn record(&self, facts: impl Iterator<Item = DomainEvent>) -> Vec<String> {
+        let events: Vec<_> = facts.map(|fact| mapping::json(&fact).expect("JSON")).collect();
         let mut connection = self.pool.acquire().await.expect("a connection");
         let mut tx = connection.begin().await.expect("a transaction");
         self.outbox.record_all(&mut tx, &events).await.expect("recorded");
@@ -118,16 +125,38 @@ async fn an_event_that_is_too_large_is_failed_at_once_and_the_rest_goes_on() {
     assert_eq!(keys, HashSet::from(["1".to_owned(), "3".to_owned()]));
 }
 
-/// C8: 250 events are three rounds of 100 at most, each sent at once and confirmed in order.
+/// C8: a hundred events of one key are with the broker before the first of them is confirmed. Its answers take half a second, so one after
+/// the other they would take at least 50 s.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_of_a_hundred_is_sent_at_once_and_confirmed_in_order() {
+async fn a_batch_is_with_the_broker_before_its_first_record_is_confirmed() {
+    const ANSWERS_AFTER: Duration = Duration::from_millis(500);
+    let mock = MockCluster::new(1).expect("a mock");
+    let world = World::on(&mock.bootstrap_servers()).await;
+    mock.create_topic(&world.name("product-events"), 3, 1).expect("a topic");
+    let _relay = world.relay("one", &[]);
+    world.publish(viewed(7, 0)).await;
+    world.until_sent().await;
+    mock.broker_round_trip_time(1, ANSWERS_AFTER).expect("slow answers");
+    let began = Instant::now();
+    world.record((1..=100).map(|user| viewed(7, user))).await;
+    world.until_sent().await;
+    let took = began.elapsed();
+    assert!((ANSWERS_AFTER..25 * ANSWERS_AFTER).contains(&took), "{took:?}");
+    assert_eq!(world.texts(ROUNDS).await, ["1 100"], "and confirmed together");
+}
+
+/// The sizes of the relay's rounds, in order.
+pub(crate) const ROUNDS: &str =
+    "select string_agg(count::text, ' ' order by last_id) from postrider.settled_batch where count > 0";
+
+/// C8: 250 events are three rounds of 100 at most, confirmed in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_has_a_hundred_events_that_are_confirmed_in_order() {
     let world = World::new(&["product-events"]).await;
     let ids = world.record_views(250).await;
     let _relay = world.relay("one", &[]);
     world.until_sent().await;
-    let rounds =
-        "select string_agg(count::text, ' ' order by last_id) from postrider.settled_batch where count > 0";
-    assert_eq!(world.texts(rounds).await, ["100 100 50"]);
+    assert_eq!(world.texts(ROUNDS).await, ["100 100 50"]);
     let records = world.topic("product-events").records();
     assert_eq!(records.len(), 250);
     for partition in 0..3 {

@@ -5,7 +5,7 @@ use postrider::{NewEvent, Recorded};
 use crate::application::Fault;
 use crate::domain::{
     About, BacktestFinished, CreateOrderAttempt, KillSwitchChanged, Message, OrderAccepted, OrderFilled,
-    RunBacktest,
+    RunBacktest, StrayOrderSent,
 };
 
 /// The headers that hold what the envelope says besides Postrider's own.
@@ -29,7 +29,15 @@ macro_rules! events {
     };
 }
 
-events!(CreateOrderAttempt, OrderAccepted, OrderFilled, RunBacktest, BacktestFinished, KillSwitchChanged);
+events!(
+    CreateOrderAttempt,
+    OrderAccepted,
+    OrderFilled,
+    RunBacktest,
+    BacktestFinished,
+    KillSwitchChanged,
+    StrayOrderSent
+);
 
 /// The event of a message: the payload is the message, everything else of the envelope is a header.
 pub fn new_event<M: Message>(message: &M, about: &About) -> postrider::Result<NewEvent> {

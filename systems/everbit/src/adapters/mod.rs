@@ -5,7 +5,6 @@ pub mod bus;
 pub mod envelope;
 pub mod events;
 pub mod exchange;
-pub mod metrics;
 pub mod push;
 pub mod settings;
 pub mod steps;

@@ -18,12 +18,13 @@ pub struct Unit<D: sqlx::Database> {
     bus: Bus<D::Connection>,
 }
 
-type AttemptRow = (Uuid, i32, String, Option<String>, Timestamp);
+type AttemptRow = (Uuid, i32, String, String, Option<String>, Timestamp);
 type IntentRow = (Uuid, String, String, String, String, String, i64, i64);
 
-fn attempt((intent_id, no, status, order_id, since): AttemptRow) -> Answer<Attempt> {
+fn attempt((intent_id, no, status, reason, order_id, since): AttemptRow) -> Answer<Attempt> {
     let status = Status::parse(&status).ok_or_else(|| Fault::Reject(format!("{status} is no state")))?;
-    Ok(Attempt { intent_id, no, status, order_id, since })
+    let is_stray = reason == Reason::Stray.as_str();
+    Ok(Attempt { intent_id, no, status, order_id, is_stray, since })
 }
 
 fn intent((id, owner, strategy, market, trace, side, price, volume): IntentRow) -> Intent {
@@ -38,7 +39,8 @@ fn side(side: Side) -> &'static str {
     }
 }
 
-const ATTEMPTS: &str = "select order_intent_id, attempt_no, status, order_id, updated_at from order_attempt";
+const ATTEMPTS: &str =
+    "select order_intent_id, attempt_no, status, reason, order_id, updated_at from order_attempt";
 
 macro_rules! database {
     ($(#[$doc:meta])* $desk:ident on $database:ty, $pool:ty, $outbox:ty, $begin:expr, $tables:literal) => {

@@ -13,9 +13,13 @@ use crate::adapters::now;
 use crate::adapters::push::WebPush;
 use crate::adapters::settings::Settings;
 use crate::adapters::steps::Halt;
-use crate::application::{Answer, Backtests, Desk, Executor, Fault, Notices, Operations, Reconciler};
+use crate::application::{
+    Answer, Backtests, Desk, Executed, Executor, Fault, Notices, Operations, Reconciler,
+};
 use crate::domain::streams::{BACKTEST, NOTIFICATION, ORDER_EXECUTOR, SYSTEM, WORKERS};
-use crate::domain::{CreateOrderAttempt, KillSwitchChanged, OrderAccepted, OrderFilled, RunBacktest};
+use crate::domain::{
+    CreateOrderAttempt, KillSwitchChanged, OrderAccepted, OrderFilled, RunBacktest, StrayOrderSent,
+};
 
 /// The services behind the handlers.
 #[derive(Clone)]
@@ -82,6 +86,18 @@ fn processed(event: &Recorded, worker: &str, bus: Kind, answer: Answer<()>) -> R
     answer.map_err(|fault| failure(fault, bus))
 }
 
+/// Tells operators of an order that nobody expects.
+fn told(executed: Executed) {
+    if let Executed::Stray(StrayOrderSent { identifier, order_id, .. }) = executed {
+        let order_id = order_id.as_deref().unwrap_or("unknown");
+        tracing::error!(
+            identifier,
+            order_id,
+            "an order was sent after it was given up: look at the exchange"
+        );
+    }
+}
+
 /// Adds a handler to a subscription or to a consumer: `|event, service| answer`.
 macro_rules! handle {
     ($builder:expr, $worker:ident, $bus:ident, $message:ty, $service:expr, |$event:ident, $with:ident| $answer:expr) => {{
@@ -103,7 +119,7 @@ macro_rules! handlers {
         match $worker {
             ORDER_EXECUTOR => {
                 handle!(builder, ORDER_EXECUTOR, bus, CreateOrderAttempt, services.executor, |event, with| {
-                    with.execute(event.event().event_id, &event, now()).await
+                    with.execute(event.event().event_id, &event, now()).await.map(told)
                 })
             }
             NOTIFICATION => {
@@ -125,9 +141,15 @@ macro_rules! handlers {
                 let about = about(event.event());
                 with.run(&event, &about, now()).await
             }),
-            _ => handle!(builder, SYSTEM, bus, KillSwitchChanged, services.operations, |event, with| {
-                with.note(event.event().event_id, &event, now()).await
-            }),
+            _ => {
+                let builder =
+                    handle!(builder, SYSTEM, bus, KillSwitchChanged, services.operations, |event, with| {
+                        with.note(event.event().event_id, &event, now()).await
+                    });
+                handle!(builder, SYSTEM, bus, StrayOrderSent, services.operations, |event, with| {
+                    with.note_stray(event.event().event_id, &event, now()).await
+                })
+            }
         }
     }};
 }

@@ -6,7 +6,18 @@
 use uuid::Uuid;
 
 use crate::application::{Answer, Desk, EventBus, Exchange, Fault, Step, Steps, Work};
-use crate::domain::{CreateOrderAttempt, Intent, OrderAccepted, Reason, Reply, Status, Timestamp};
+use crate::domain::{
+    Attempt, CreateOrderAttempt, Intent, OrderAccepted, Reason, Reply, Status, StrayOrderSent, Timestamp,
+};
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Executed {
+    /// Its attempt says it.
+    Told,
+    /// It was sent after its attempt had been given up: an operator must look at the exchange.
+    Stray(StrayOrderSent),
+}
 
 /// Executes commands.
 #[derive(Debug, Clone)]
@@ -23,15 +34,20 @@ impl<D: Desk, X: Exchange, S: Steps> Executor<D, X, S> {
     }
 
     /// Executes a command. A second time it changes nothing, and calls nobody.
-    pub async fn execute(&self, event_id: Uuid, command: &CreateOrderAttempt, now: Timestamp) -> Answer<()> {
+    pub async fn execute(
+        &self,
+        event_id: Uuid,
+        command: &CreateOrderAttempt,
+        now: Timestamp,
+    ) -> Answer<Executed> {
         self.steps.reach(Step::Received).await;
-        let Some(intent) = self.request(command, now).await? else { return Ok(()) };
+        let Some(intent) = self.request(command, now).await? else { return Ok(Executed::Told) };
         self.steps.reach(Step::Requested).await;
         let reply = self.exchange.place(&command.identifier(), &intent).await;
         self.steps.reach(Step::Answered).await;
-        self.settle(event_id, command, &intent, &reply, now).await?;
+        let executed = self.settle(event_id, command, &intent, &reply, now).await?;
         self.steps.reach(Step::Settled).await;
-        Ok(())
+        Ok(executed)
     }
 
     /// Writes that the attempt is requested, and commits. Nothing if there is nothing to send.
@@ -65,30 +81,57 @@ impl<D: Desk, X: Exchange, S: Steps> Executor<D, X, S> {
         intent: &Intent,
         reply: &Reply,
         now: Timestamp,
-    ) -> Answer<()> {
-        let mut work = self.desk.begin().await?;
-        let Some(attempt) = work.attempt(&command.identifier()).await? else { return Ok(()) };
-        let verdict = reply.verdict();
-        // The reconciler may have been faster.
-        if !attempt.status.may_become(verdict.0) {
-            return Ok(());
-        }
+    ) -> Answer<Executed> {
         let order_id = match reply {
             Reply::Placed(placed) => Some(placed.order_id.as_str()),
             _ => None,
         };
-        if !work.move_attempt(&attempt, verdict, order_id, now).await? {
-            return Ok(());
-        }
-        if let Some(order_id) = order_id {
-            let accepted = OrderAccepted {
-                order_intent_id: intent.id,
-                attempt_no: command.attempt_no,
-                identifier: command.identifier(),
-                order_id: order_id.to_owned(),
+        let about = intent.about.caused_by(event_id);
+        let mut work = self.desk.begin().await?;
+        // Who finds the attempt changed meanwhile looks again. It goes one way, so that ends.
+        while let Some(attempt) = work.attempt(&command.identifier()).await? {
+            let (verdict, stray) = (reply.verdict(), stray(&attempt, reply));
+            let to = match &stray {
+                Some(_) => (attempt.status, Reason::Stray),
+                None if attempt.status.may_become(verdict.0) => verdict,
+                // The reconciler was faster, and found what this worker found.
+                None => break,
             };
-            work.publish(&accepted, &intent.about.caused_by(event_id)).await?;
+            if !work.move_attempt(&attempt, to, order_id, now).await? {
+                continue;
+            }
+            if let Some(stray) = stray {
+                work.publish(&stray, &about).await?;
+                work.commit().await?;
+                return Ok(Executed::Stray(stray));
+            }
+            if let Some(order_id) = order_id {
+                let accepted = OrderAccepted {
+                    order_intent_id: intent.id,
+                    attempt_no: command.attempt_no,
+                    identifier: command.identifier(),
+                    order_id: order_id.to_owned(),
+                };
+                work.publish(&accepted, &about).await?;
+            }
+            work.commit().await?;
+            break;
         }
-        work.commit().await
+        Ok(Executed::Told)
     }
+}
+
+/// What an operator must know: this worker stood still for longer than the grace, the reconciler gave the attempt up, and only then was it
+/// sent. The attempt stays as it is, because another one may have followed.
+fn stray(attempt: &Attempt, reply: &Reply) -> Option<StrayOrderSent> {
+    let is_stray = attempt.status.is_without_order() && reply.may_be_an_order();
+    is_stray.then(|| StrayOrderSent {
+        order_intent_id: attempt.intent_id,
+        attempt_no: attempt.no,
+        identifier: attempt.identifier(),
+        order_id: match reply {
+            Reply::Placed(placed) => Some(placed.order_id.clone()),
+            _ => None,
+        },
+    })
 }

@@ -9,7 +9,7 @@ pub mod reconciler;
 pub mod trading;
 
 pub use backtests::Backtests;
-pub use executor::Executor;
+pub use executor::{Executed, Executor};
 pub use notices::Notices;
 pub use operations::Operations;
 pub use ports::{Answer, Desk, EventBus, Exchange, Fault, Push, Step, Steps, Work};

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::application::{Answer, Desk, EventBus, Work};
-use crate::domain::{About, KillSwitchChanged, Timestamp};
+use crate::domain::{About, KillSwitchChanged, StrayOrderSent, Timestamp};
 
 /// The commands of whoever runs everbit.
 #[derive(Debug, Clone)]
@@ -28,8 +28,20 @@ impl<D: Desk> Operations<D> {
 
     /// Keeps the change in the log of operations, once.
     pub async fn note(&self, event_id: Uuid, event: &KillSwitchChanged, now: Timestamp) -> Answer<()> {
+        self.log(event_id, if event.engaged { "kill switch on" } else { "kill switch off" }, now).await
+    }
+
+    /// Keeps in the log of operations, once, that somebody must look at the exchange.
+    pub async fn note_stray(&self, event_id: Uuid, event: &StrayOrderSent, now: Timestamp) -> Answer<()> {
+        let StrayOrderSent { identifier, order_id, .. } = event;
+        let order = order_id.as_deref().unwrap_or("unknown");
+        let text =
+            format!("stray order {order} of {identifier}: given up here, and perhaps alive at the exchange");
+        self.log(event_id, &text, now).await
+    }
+
+    async fn log(&self, event_id: Uuid, text: &str, now: Timestamp) -> Answer<()> {
         let mut work = self.desk.begin().await?;
-        let text = if event.engaged { "kill switch on" } else { "kill switch off" };
         work.log_operation(event_id, text, now).await?;
         work.commit().await
     }

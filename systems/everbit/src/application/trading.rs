@@ -17,7 +17,8 @@ impl<D: Desk> Trading<D> {
         Self { desk }
     }
 
-    /// Takes a signal: writes it, its intent and the command for the first attempt. A signal that is known changes nothing.
+    /// Takes a signal: writes it, its intent and the command for the first attempt. A signal that is known changes nothing; one that says
+    /// something else than it did is refused.
     pub async fn take(&self, signal: &Signal, now: Timestamp) -> Answer<Uuid> {
         if signal.price <= 0 || signal.volume <= 0 {
             return Err(Fault::Reject("price and volume must be greater than 0".to_owned()));
@@ -28,8 +29,15 @@ impl<D: Desk> Trading<D> {
             let command = CreateOrderAttempt { order_intent_id, attempt_no: 1 };
             work.publish(&command, &signal.about).await?;
             work.commit().await?;
+            return Ok(order_intent_id);
         }
-        Ok(order_intent_id)
+        match work.intent(order_intent_id).await? {
+            Some(known) if signal.is_of(&known) => Ok(order_intent_id),
+            _ => Err(Fault::Reject(format!(
+                "the signal {} is known with another content; a new signal must have a new id",
+                signal.id
+            ))),
+        }
     }
 
     /// Asks for another attempt, after one that surely left no order at the exchange. Any other is refused.
@@ -39,8 +47,14 @@ impl<D: Desk> Trading<D> {
             return Err(Fault::Reject(format!("there is no intent {intent_id}")));
         };
         let attempts = work.attempts(intent_id).await?;
-        let last = attempts.first().filter(|attempt| attempt.status.is_without_order());
+        let last = attempts.first().filter(|attempt| attempt.is_without_order());
         let Some(last) = last else {
+            if let Some(stray) = attempts.first().filter(|attempt| attempt.is_stray) {
+                let identifier = stray.identifier();
+                return Err(Fault::Reject(format!(
+                    "the last attempt was sent after it was given up: an operator must look for {identifier} at the exchange"
+                )));
+            }
             let state = attempts.first().map_or("queued", |attempt| attempt.status.as_str());
             return Err(Fault::Reject(format!(
                 "the last attempt is {state}: another one is allowed only after REJECTED or THROTTLED"

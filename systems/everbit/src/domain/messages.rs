@@ -167,12 +167,37 @@ impl Message for KillSwitchChanged {
     }
 }
 
+/// An order was sent although its attempt had been given up: the exchange has it, or may have it. An operator must look.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StrayOrderSent {
+    /// The intent.
+    pub order_intent_id: Uuid,
+    /// The attempt.
+    pub attempt_no: i32,
+    /// What the exchange knows the order by.
+    pub identifier: String,
+    /// The id that the exchange gave it, if it said one.
+    pub order_id: Option<String>,
+}
+
+impl Message for StrayOrderSent {
+    const NAME: &'static str = "StrayOrderSent";
+    const STREAM: &'static str = SYSTEM_EVENT;
+    const AGGREGATE: &'static str = "OrderIntent";
+
+    fn aggregate_id(&self) -> String {
+        self.order_intent_id.to_string()
+    }
+}
+
 /// The names of all messages.
-pub const ALL: [&str; 6] = [
+pub const ALL: [&str; 7] = [
     CreateOrderAttempt::NAME,
     OrderAccepted::NAME,
     OrderFilled::NAME,
     RunBacktest::NAME,
     BacktestFinished::NAME,
     KillSwitchChanged::NAME,
+    StrayOrderSent::NAME,
 ];

@@ -7,7 +7,8 @@ pub mod streams;
 
 pub use about::About;
 pub use messages::{
-    BacktestFinished, CreateOrderAttempt, KillSwitchChanged, Message, OrderAccepted, OrderFilled, RunBacktest,
+    BacktestFinished, CreateOrderAttempt, KillSwitchChanged, Message, OrderAccepted, OrderFilled,
+    RunBacktest, StrayOrderSent,
 };
 pub use order::{Attempt, Intent, Placed, Reason, Reply, Side, Signal, Status, identifier, intent_id};
 

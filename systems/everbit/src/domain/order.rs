@@ -35,6 +35,14 @@ impl Signal {
     pub fn intent_id(&self) -> Uuid {
         intent_id(self.id)
     }
+
+    /// Whether an intent says what it says. The trace is that of a request, and does not count.
+    pub fn is_of(&self, intent: &Intent) -> bool {
+        let about =
+            About { trace: intent.about.trace.clone(), cause: intent.about.cause, ..self.about.clone() };
+        (&about, self.side, self.price, self.volume)
+            == (&intent.about, intent.side, intent.price, intent.volume)
+    }
 }
 
 /// The id of the intent of a signal: a signal has one.
@@ -106,7 +114,7 @@ impl Status {
         }
     }
 
-    /// Whether it is certain that the exchange has no such order, so that another attempt may be made.
+    /// Whether the attempt was given up as one that the exchange has no order of.
     pub fn is_without_order(self) -> bool {
         matches!(self, Self::Rejected | Self::Throttled)
     }
@@ -135,6 +143,8 @@ pub enum Reason {
     NotFound,
     /// The kill switch was on.
     KillSwitch,
+    /// It was given up and then sent all the same, by a worker that had stood still: the exchange has the order, or may have it.
+    Stray,
 }
 
 impl Reason {
@@ -151,6 +161,7 @@ impl Reason {
             Self::Found => "FOUND",
             Self::NotFound => "NOT_FOUND",
             Self::KillSwitch => "KILL_SWITCH",
+            Self::Stray => "STRAY",
         }
     }
 }
@@ -166,6 +177,8 @@ pub struct Attempt {
     pub status: Status,
     /// The id that the exchange gave the order.
     pub order_id: Option<String>,
+    /// Whether it was sent after it was given up: an operator must look at the exchange.
+    pub is_stray: bool,
     /// Since when it is in its state.
     pub since: Timestamp,
 }
@@ -174,6 +187,11 @@ impl Attempt {
     /// What the exchange knows it by.
     pub fn identifier(&self) -> String {
         identifier(self.intent_id, self.no)
+    }
+
+    /// Whether it is certain that the exchange has no order of it, so that another attempt may be made.
+    pub fn is_without_order(&self) -> bool {
+        self.status.is_without_order() && !self.is_stray
     }
 }
 
@@ -211,6 +229,11 @@ impl Reply {
             Self::Duplicate => (Status::Unknown, Reason::Duplicate),
             Self::Unclear => (Status::Unknown, Reason::Unclear),
         }
+    }
+
+    /// Whether the exchange has the order, or may have it.
+    pub fn may_be_an_order(&self) -> bool {
+        !self.verdict().0.is_without_order()
     }
 }
 

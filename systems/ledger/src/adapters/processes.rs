@@ -7,12 +7,10 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use metrics_exporter_prometheus::PrometheusBuilder;
 use postrider::kafka::Consumer;
 use postrider::mysql::Outbox;
 use serde_json::{Value, json};
 use story::process::{serve, setting};
-use tokio::net::TcpListener;
 
 use crate::adapters::consumers::Topics;
 use crate::adapters::figures::Figures;
@@ -48,22 +46,11 @@ pub async fn figures() -> Ended {
     Ok(())
 }
 
-/// Serves `/metrics` of this process where `METRICS` says, as in `127.0.0.1:9400`.
-async fn serve_metrics() -> Ended {
-    let Ok(address) = setting("METRICS") else { return Ok(()) };
-    let listener = TcpListener::bind(&address).await?;
-    println!("metrics on {}", listener.local_addr()?);
-    let metrics = PrometheusBuilder::new().install_recorder()?;
-    let router = Router::new().route("/metrics", get(async move || metrics.render()));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok(())
-}
-
-/// One of the consumers, until it is asked to end.
+/// One of the consumers, until it is asked to end. It serves `/metrics` where `METRICS` says, as in `127.0.0.1:9400`.
 pub async fn consumer(make: impl FnOnce(&Outbox, &Topics) -> Consumer<Outbox>) -> Ended {
     let pool = schema::connect(&read_database()?).await?;
     let outbox = Outbox::connect(&pool).await?;
-    serve_metrics().await?;
+    story::metrics::serve_aside().await?;
     if setting("READ_DATABASE_URL").is_ok() {
         tokio::spawn(inbox::forget_daily(outbox.clone()));
     }

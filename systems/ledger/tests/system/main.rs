@@ -7,6 +7,7 @@ mod alerts;
 mod consumers;
 mod giving_up;
 mod outage;
+mod pace;
 mod retention;
 mod schema;
 mod settings;

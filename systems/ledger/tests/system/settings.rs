@@ -1,7 +1,11 @@
 //! The relay's file, with the document's values.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
+use postrider_testkit::Folder;
 use serde_json::Value;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ledger.toml");
@@ -46,4 +50,45 @@ fn the_relays_file_has_the_documents_values() {
         assert_eq!(retention[name], value, "{name}: {settings:#}");
     }
     assert_eq!(retention["batch"], 1000, "{settings:#}");
+}
+
+/// The topics of a system, and what its script asks for with these arguments: a line for each topic. The script runs with a stand-in for
+/// Kafka's own program that reads all of its input, as that one may.
+fn topics_of(system: &str, arguments: &[&str]) -> (Vec<story::topics::Topic>, Vec<String>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(system);
+    let topics = fs::read_to_string(folder.join("topics.txt")).expect("the topics");
+    let bin = Folder::new();
+    let program = bin.file("kafka-topics.sh", "#!/bin/sh\ncat > /dev/null\necho \"$@\" >> \"$ASKED\"\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+    let asked = bin.path().join("asked");
+    let path = format!("{}:{}", bin.path().display(), std::env::var("PATH").unwrap_or_default());
+    let mut script = Command::new("sh");
+    script.arg(folder.join("topics.sh")).args(arguments).env("PATH", path).env("ASKED", &asked);
+    assert!(script.status().expect("it runs").success(), "{system}");
+    let asked = fs::read_to_string(asked).expect("what it asked for");
+    let topics = story::topics::parse(&topics).expect("topics");
+    (topics, asked.lines().map(str::to_owned).collect())
+}
+
+/// Every topic of the four systems on Kafka, those of dead letters included, has two copies of what was confirmed; their scripts are
+/// called alike, and make each topic of the list. One broker can't have two copies.
+#[test]
+fn every_topic_of_the_systems_keeps_two_copies_and_is_made_by_its_script() {
+    for system in ["ledger", "commerce", "transfers", "everbit"] {
+        let (topics, three) = topics_of(system, &["one:9092,two:9092"]);
+        let (_, one) = topics_of(system, &["one:9092", "1"]);
+        assert_eq!((three.len(), one.len()), (topics.len(), topics.len()), "{system}: {three:#?}");
+        for (topic, (three, one)) in topics.iter().zip(three.iter().zip(&one)) {
+            let wanted = ("min.insync.replicas".to_owned(), "2".to_owned());
+            assert!(topic.settings.contains(&wanted), "{system}: {}", topic.name);
+            let asked =
+                format!("--topic {} --partitions {} --replication-factor", topic.name, topic.partitions);
+            assert!(three.contains("--bootstrap-server one:9092,two:9092 "), "{three}");
+            assert!(
+                three.contains(&format!("{asked} 3 ")) && three.contains("min.insync.replicas=2"),
+                "{three}"
+            );
+            assert!(one.contains(&format!("{asked} 1")) && !one.contains("min.insync.replicas"), "{one}");
+        }
+    }
 }

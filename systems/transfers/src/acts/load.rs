@@ -26,7 +26,7 @@ const WRITERS: usize = 32;
 /// Among how many accounts.
 const ACCOUNTS: usize = 10_000;
 /// The relay that is killed halfway.
-const KILLED: &str = "relay-0";
+pub const KILLED: &str = "relay-0";
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +87,7 @@ pub async fn run(options: Options) -> ExitCode {
         done.seconds,
         done.transfers as f64 / done.seconds
     ));
-    // The last transfer is due one step before the end, and takes its own time.
-    let word = if done.seconds <= options.seconds as f64 + 1.0 { "met" } else { "missed" };
+    let word = if done.is_in_time(options) { "met" } else { "missed" };
     println!("    {word:<8} {} transfers a second were asked for", options.rate);
     let transfers = stage.transfers().await;
     story.equal("nothing is lost, and each is analysed once", stage.analysed().await, (transfers, transfers));
@@ -115,6 +114,13 @@ pub struct Done {
     pub seconds: f64,
     /// When the relay was killed, by the database's clock.
     pub killed_at: String,
+}
+
+impl Done {
+    /// Whether the transfers were made at the rate that was asked for. The last one is due one step before the end, and takes its own time.
+    pub fn is_in_time(&self, options: Options) -> bool {
+        self.seconds <= options.seconds as f64 + 1.0
+    }
 }
 
 /// Makes the load on a stage, and waits until fraud detection has analysed all of it.

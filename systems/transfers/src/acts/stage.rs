@@ -108,8 +108,14 @@ impl Stage {
 
     /// The same in another group.
     pub fn fraud_of(&self, name: &str, group: &str) -> Logged {
+        self.fraud_with(name, group, &[])
+    }
+
+    /// The same with these variables.
+    pub fn fraud_with(&self, name: &str, group: &str, variables: &[(&str, &str)]) -> Logged {
         let mut command = self.own("fraud");
-        Logged::start(command.env("LOG_JSON", "1").env("GROUP", group), self.folder.path(), name)
+        command.env("LOG_JSON", "1").env("GROUP", group).envs(variables.iter().copied());
+        Logged::start(&mut command, self.folder.path(), name)
     }
 
     /// Runs `postrider` with the settings of the relays: its exit code, and what it said.

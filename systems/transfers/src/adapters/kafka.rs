@@ -11,6 +11,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::metadata::MetadataTopic;
 
 use super::risk_logs::PgRiskLogs;
+use super::steps::{Halt, LOGGED};
 use crate::application::fraud::FraudService;
 use crate::application::ports::{Fault, RiskLogs};
 use crate::domain::TransferCompleteEvent;
@@ -26,9 +27,14 @@ const SESSION_TIMEOUT_MS: &str = "6000";
 /// The consumer of fraud detection. It has no inbox: the risk log is what knows an event again.
 pub fn consumer(outbox: &Outbox, brokers: &str, topic: &str, group: &str) -> Consumer<Outbox> {
     let service = Arc::new(FraudService::new(PgRiskLogs::new(outbox.pool().clone())));
+    let halt = Halt::from_environment();
     let handler = move |events: Vec<Received<TransferCompleteEvent>>| {
-        let service = Arc::clone(&service);
-        async move { analyse(&service, events).await }
+        let (service, halt) = (Arc::clone(&service), halt.clone());
+        async move {
+            analyse(&service, events).await?;
+            halt.reach(LOGGED).await;
+            Ok::<(), Failure>(())
+        }
     };
     Consumer::new(outbox, brokers, group)
         .topics([topic])

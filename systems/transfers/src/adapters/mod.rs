@@ -5,3 +5,4 @@ pub mod kafka;
 pub mod outbox;
 pub mod postgres;
 pub mod risk_logs;
+pub mod steps;

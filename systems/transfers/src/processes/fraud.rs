@@ -1,4 +1,5 @@
-//! Fraud detection: `DATABASE_URL`, `KAFKA_BROKERS`, and `TOPIC` and `GROUP` if they have other names than usual.
+//! Fraud detection: `DATABASE_URL`, `KAFKA_BROKERS`, `TOPIC` and `GROUP` if they have other names than usual, and `METRICS` to serve
+//! `/metrics` there.
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ pub const GROUP: &str = "fraud-detection";
 /// Consumes until Ctrl-C or SIGTERM.
 pub async fn run() -> Ended {
     story::process::logs();
+    story::metrics::serve_aside().await?;
     let outbox = Outbox::connect(&pool(10).await?).await?;
     let brokers = story::process::setting("KAFKA_BROKERS")?;
     let topic = std::env::var("TOPIC").unwrap_or_else(|_| "transfers".to_owned());

@@ -5,19 +5,20 @@ use std::process::Command;
 use postrider_testkit::Program;
 use serde_json::Value;
 
-/// Every figure of the dashboard is one that relays have.
+/// Every figure of the dashboard is one that relays or consumers have.
 #[test]
 fn the_dashboard_shows_figures_that_exist() {
     let dashboard: Value = serde_json::from_str(include_str!("../../dashboard.json")).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
     let expressions: Vec<&str> = targets.filter_map(|target| target["expr"].as_str()).collect();
-    assert_eq!(expressions.len(), 6, "{expressions:?}");
+    assert_eq!(expressions.len(), 9, "{expressions:?}");
     for expression in expressions {
         let begin = expression.find("postrider_").expect("a figure");
         let figure: String =
             expression[begin..].chars().take_while(|sign| sign.is_alphanumeric() || *sign == '_').collect();
-        assert!(postrider::metrics::METRICS.iter().any(|metric| metric.name == figure), "{figure}");
+        let mut all = postrider::metrics::METRICS.iter().chain(postrider::kafka::CONSUMER_METRICS);
+        assert!(all.any(|metric| metric.name == figure), "{figure}");
     }
 }
 
@@ -40,6 +41,15 @@ fn the_compose_file_names_services_that_it_has() {
     for mounted in ["./dashboard.json:/var/lib/grafana/dashboards/", "grafana/dashboards.yml:/etc/grafana/"] {
         assert!(compose.contains(mounted), "{mounted}");
     }
+}
+
+/// Prometheus asks the relays and fraud detection, which serves its figures where it is asked.
+#[test]
+fn prometheus_asks_relays_and_fraud_detection() {
+    let compose = include_str!("../../compose.yaml");
+    assert!(compose.contains("names: [relay], type: A, port: 7678"), "the relays");
+    assert!(compose.contains("names: [fraud], type: A, port: 9400"), "fraud detection");
+    assert!(compose.contains("\n      METRICS: \"0.0.0.0:9400\"\n"), "where it serves them");
 }
 
 /// T4: the operations of the compose file say what they are told.

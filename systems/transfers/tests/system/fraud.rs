@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use postrider_testkit::{Logged, until};
+use postrider_testkit::{Logged, http, until, until_true};
 use serde_json::Value;
 use transfers::acts::stage::Stage;
 use transfers::adapters::risk_logs::PgRiskLogs;
 use transfers::application::fraud::FraudService;
 use transfers::domain::TransferCompleteEvent;
 use transfers::domain::risk::Observed;
+use transfers::processes::fraud::GROUP;
 use uuid::Uuid;
 
 use crate::support::{record, settled, stage};
@@ -51,6 +52,48 @@ async fn five_hundred_at_a_time_and_each_once() {
     assert_eq!((known.len(), ids.len()), (2000, 2000), "one line for each");
     let after: String = sqlx::query_scalar(kept).fetch_one(&stage.db).await.expect("risk logs");
     assert_eq!(before, after);
+}
+
+/// T9: fraud detection is killed when the risk logs of its batches are written and nothing is committed to Kafka. Whoever comes after it
+/// gets all of them again, and each has one risk log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_between_insert_and_commit_leaves_one_risk_log_each() {
+    let stage = stage().await;
+    let _relay = stage.relay("relay-0", &[]);
+    record(&stage, 100, 1).await;
+    until("all are settled", async || settled(&stage).await == 100).await;
+    let mut killed = stage.fraud_with("killed", GROUP, &[("TRANSFERS_HALT_AT", "Logged")]);
+    until_true("it stands between the two", || killed.out().contains("halted at Logged")).await;
+    killed.process.kill();
+    assert_eq!(stage.analysed().await.1, 100, "the logs are written");
+    let heir = stage.fraud("heir");
+    until("all came again", async || sum(&lines(&heir, "analysed"), "known") == 100).await;
+    assert_eq!(sum(&lines(&heir, "analysed"), "new"), 0);
+    assert_eq!(stage.analysed().await.1, 100, "one for each");
+}
+
+/// The figures of fraud detection that the dashboard shows are there once it has worked.
+#[tokio::test(flavor = "multi_thread")]
+async fn fraud_detection_serves_its_figures() {
+    let stage = stage().await;
+    let _relay = stage.relay("relay-0", &[]);
+    let fraud = stage.fraud_with("fraud", GROUP, &[("METRICS", "127.0.0.1:0")]);
+    record(&stage, 10, 10).await;
+    until("all are analysed", async || stage.analysed().await.1 == 10).await;
+    let out = fraud.out();
+    let address = out.lines().find_map(|line| line.strip_prefix("metrics on ")).expect("an address");
+    until_true("its figures are there", || {
+        let text = http::get(address, "/metrics").unwrap_or_default();
+        let value = |name: &str| -> Option<f64> {
+            let of_group = |line: &&str| line.starts_with(name) && line.contains("group=\"fraud-detection\"");
+            let lines = text.lines().filter(of_group);
+            lines.map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+        };
+        value("postrider_consumer_handled_total") == Some(10.0)
+            && text.contains("postrider_consumer_lag{")
+            && text.contains("postrider_handler_seconds_bucket{")
+    })
+    .await;
 }
 
 /// T9: relays wait for the broker alone. Fraud detection that stands still delays nothing, and catches up by itself.

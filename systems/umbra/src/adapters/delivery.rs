@@ -16,6 +16,8 @@ const USUAL: &str = include_str!("../../worker.toml");
 pub struct Delivery {
     /// How often the log is read when no bell rings.
     pub poll_interval: Duration,
+    /// Whether whoever records an event wakes the worker.
+    pub bell: bool,
     /// How many events one read returns.
     pub batch: u32,
     /// How many handlers of a subscription run at a time.
@@ -29,6 +31,7 @@ pub struct Delivery {
 #[serde(deny_unknown_fields)]
 struct Written {
     poll_interval: String,
+    bell: bool,
     batch: u32,
     concurrency: usize,
     retry: WrittenRetry,
@@ -52,14 +55,14 @@ impl Delivery {
 
     /// The settings of a text.
     pub fn parse(text: &str) -> Answer<Self> {
-        let Written { poll_interval, batch, concurrency, retry } = toml::from_str(text)?;
+        let Written { poll_interval, bell, batch, concurrency, retry } = toml::from_str(text)?;
         let pauses = retry.schedule.iter().map(|pause| duration(pause)).collect::<Answer<Vec<_>>>()?;
         let retry = Retry::schedule(pauses).jitter(0.0).max_attempts(retry.max_attempts);
         retry.check()?;
         if batch == 0 || concurrency == 0 {
             return Err("batch and concurrency must be 1 or more".into());
         }
-        Ok(Self { poll_interval: duration(&poll_interval)?, batch, concurrency, retry })
+        Ok(Self { poll_interval: duration(&poll_interval)?, bell, batch, concurrency, retry })
     }
 }
 
@@ -90,6 +93,7 @@ mod tests {
             ("\"2s\"", "\"2\""),
             ("\"2s\"", "\"0s\""),
             ("\"15m\"", "\"a while\""),
+            ("bell = true", "bell = 1"),
             ("batch = 50", "batch = 0"),
             ("batch", "bacth"),
             ("max_attempts", "attempts"),

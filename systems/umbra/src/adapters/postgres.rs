@@ -1,5 +1,6 @@
 //! Umbra on PostgreSQL: the types and the dialect that the files in `store` are compiled with.
 
+use postrider::postgres::StoreOptions;
 use sqlx::Transaction;
 
 pub use postrider::postgres::{Outbox, Tx};
@@ -36,9 +37,10 @@ pub async fn migrate(pool: &Pool) -> Answer<Outbox> {
     Ok(outbox)
 }
 
-/// The outbox of a database that was migrated.
-pub async fn open(pool: &Pool) -> Answer<Outbox> {
-    Ok(Outbox::builder().schema("events").connect(pool).await?)
+/// The outbox of a database that was migrated, and whether its relay is woken by whoever records.
+pub async fn open(pool: &Pool, bell: bool) -> Answer<Outbox> {
+    let options = StoreOptions { bell, ..StoreOptions::default() };
+    Ok(Outbox::builder().schema("events").store_options(options).connect(pool).await?)
 }
 
 /// Begins the transaction of a command.

@@ -46,8 +46,8 @@ pub async fn migrate(pool: &Pool) -> Answer<Outbox> {
     Ok(outbox)
 }
 
-/// The outbox of a file that was migrated.
-pub async fn open(pool: &Pool) -> Answer<Outbox> {
+/// The outbox of a file that was migrated. It has no bell: its relay asks the file now and then.
+pub async fn open(pool: &Pool, _bell: bool) -> Answer<Outbox> {
     Ok(Outbox::connect(pool).await?)
 }
 
@@ -58,7 +58,8 @@ pub(crate) async fn begin(outbox: &Outbox) -> Answer<Transaction<'static, sqlx::
 
 /// A statement in the dialect of this database. One writer at a time needs no row locks.
 pub(crate) fn sql(text: &'static str) -> AssertSqlSafe<String> {
-    let mut text = text.replace(" for update", "").replace("::jsonb", "").replace("to_timestamp($5)", "$5");
+    let mut text = text.replace(" for update", "").replace("for share", "");
+    text = text.replace("::jsonb", "").replace("to_timestamp($5)", "$5");
     text = text.replace("greatest(", "max(").replace("now()", "datetime('now')");
     for schema in ["billing", "licensing", "notification", "audit", "outside"] {
         text = text.replace(&format!("{schema}."), &format!("{schema}_"));

@@ -3,16 +3,18 @@
 use uuid::Uuid;
 
 use crate::billing::charging::OpenAttempt;
-use crate::billing::{Subscription, Subscriptions, price};
+use crate::billing::{Refusal, Subscription, Subscriptions, price};
 use crate::contracts::{
     Answer, BillingKeyDeleted, BillingKeyIssued, PlanDowngraded, PlanUpgraded, SubscriptionCanceled,
     SubscriptionId, Timestamp, UserId,
 };
 
-/// Writes a new key of a user.
+/// Writes a new key of a user. Asked again, it changes nothing; an id that another user has, or that was deleted, is refused.
 pub async fn issue_key(billing_key_id: Uuid, user_id: UserId, all: &mut impl Subscriptions) -> Answer<()> {
-    all.add_key(billing_key_id, user_id).await?;
-    all.publish(BillingKeyIssued { user_id, billing_key_id }).await
+    if all.add_key(billing_key_id, user_id).await? {
+        return all.publish(BillingKeyIssued { user_id, billing_key_id }).await;
+    }
+    if all.has_key(billing_key_id, user_id).await? { Ok(()) } else { Err(Refusal::KeyIdTaken.into()) }
 }
 
 /// Deletes a key; whether there was one.

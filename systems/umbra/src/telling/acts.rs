@@ -11,8 +11,18 @@ use crate::contracts::DAY;
 pub(super) const LATE: i64 = 100 * DAY;
 
 /// Subscribes a guild to the plan "pro"; the status of the answer.
-pub(super) async fn subscribe(stage: &Stage, subscription: Uuid, guild: Uuid, key: Option<Uuid>) -> u16 {
-    let body = json!({ "subscription_id": subscription, "guild_id": guild, "user_id": Uuid::new_v4(),
+pub(super) async fn subscribe(stage: &Stage, subscription: Uuid, guild: Uuid) -> u16 {
+    subscribe_with(stage, subscription, guild, Uuid::new_v4(), None).await
+}
+
+async fn subscribe_with(
+    stage: &Stage,
+    subscription: Uuid,
+    guild: Uuid,
+    user: Uuid,
+    key: Option<Uuid>,
+) -> u16 {
+    let body = json!({ "subscription_id": subscription, "guild_id": guild, "user_id": user,
         "billing_key_id": key, "plan_code": "pro" });
     stage.post(&format!("{}/subscriptions", stage.api), body).await
 }
@@ -30,7 +40,7 @@ pub(super) async fn first_subscription(story: &mut Story, stage: &mut Stage) {
     story.part("Flow 1: a first subscription");
     let guild = Uuid::new_v4();
     story.equal("The bot takes the installation", install(stage, guild).await, 200);
-    story.equal("The API answers after its commit", subscribe(stage, Uuid::new_v4(), guild, None).await, 200);
+    story.equal("The API answers after its commit", subscribe(stage, Uuid::new_v4(), guild).await, 200);
     let licenses = "select count(*) from licensing.licenses";
     story.equal("Without a worker nothing is delivered", stage.eye.number(licenses).await, 0);
     stage.start_worker().await;
@@ -73,7 +83,7 @@ pub(super) async fn four_failures(story: &mut Story, stage: &Stage) {
 pub(super) async fn kicked_and_back(story: &mut Story, stage: &Stage) {
     story.part("Flow 3: the bot is kicked");
     let guild = Uuid::new_v4();
-    subscribe(stage, Uuid::new_v4(), guild, None).await;
+    subscribe(stage, Uuid::new_v4(), guild).await;
     stage.quiet().await;
     let before = stage.messages().await.messages.len();
     for _ in 0..2 {
@@ -99,8 +109,10 @@ pub(super) async fn everything_else(story: &mut Story, stage: &Stage) {
     let user = Uuid::new_v4();
     let at = |path: &str| format!("{}/{path}", stage.api);
     stage.post(&at("billing-keys"), json!({ "billing_key_id": key, "user_id": user })).await;
-    subscribe(stage, subscription, guilds[0], Some(key)).await;
-    subscribe(stage, Uuid::new_v4(), guilds[1], Some(key)).await;
+    subscribe_with(stage, subscription, guilds[0], user, Some(key)).await;
+    subscribe_with(stage, Uuid::new_v4(), guilds[1], user, Some(key)).await;
+    let stranger = subscribe_with(stage, Uuid::new_v4(), guilds[1], Uuid::new_v4(), Some(key)).await;
+    story.equal("Another user can't pay with the key", stranger, 422);
     for plan in ["team", "pro"] {
         stage.post(&at(&format!("subscriptions/{subscription}/plan")), json!({ "plan_code": plan })).await;
     }
@@ -115,7 +127,7 @@ pub(super) async fn everything_else(story: &mut Story, stage: &Stage) {
     stage.dispatch("GUILD_UPDATE", owner).await;
     // A subscription that is renewed.
     let renewed = Uuid::new_v4();
-    subscribe(stage, Uuid::new_v4(), renewed, None).await;
+    subscribe(stage, Uuid::new_v4(), renewed).await;
     stage.turn(LATE).await;
     stage.until("it is renewed", &count("PaymentSucceeded"), 1).await;
     stage.dispatch("GUILD_DELETE", json!({ "guild_id": renewed, "deleted": true })).await;

@@ -25,7 +25,7 @@ pub(super) async fn api_dies_between_charge_and_commit(story: &mut Story, stage:
     story.tell("The gateway has taken the money, and the API was killed before it could write that down.");
     story.holds("The user has no answer", unanswered, "the connection broke");
     stage.start_api().await;
-    story.equal("Asked again, another API answers", subscribe(stage, subscription, guild, None).await, 200);
+    story.equal("Asked again, another API answers", subscribe(stage, subscription, guild).await, 200);
     let after = stage.charges().await;
     story.equal("Charges of two requests", after.charges - before.charges, 1);
     stage.quiet().await;
@@ -39,7 +39,7 @@ pub(super) async fn gateway_is_away(story: &mut Story, stage: &Stage) {
     story.part("The gateway takes the money and gives no answer, and the user cancels");
     let (subscription, before) = (Uuid::new_v4(), stage.charges().await);
     stage.control(&stage.toss, json!({ "lose": true })).await;
-    let status = subscribe(stage, subscription, Uuid::new_v4(), None).await;
+    let status = subscribe(stage, subscription, Uuid::new_v4()).await;
     story.equal("Nobody knows whether the charge was made", status, 500);
     let url = format!("{}/subscriptions/{subscription}/cancel", stage.api);
     let canceled = stage.post(&url, json!({ "cancel_at_period_end": false })).await;
@@ -77,7 +77,7 @@ pub(super) async fn discord_is_down(story: &mut Story, stage: &Stage) {
     story.part("Discord is down");
     stage.control(&stage.discord, json!({ "down": true })).await;
     let before = stage.messages().await;
-    subscribe(stage, Uuid::new_v4(), Uuid::new_v4(), None).await;
+    subscribe(stage, Uuid::new_v4(), Uuid::new_v4()).await;
     let waiting = "select count(*) from events.event_state where state not in ('done', 'dead', 'discarded')";
     stage.until("one delivery is left", waiting, 1).await;
     until("it was tried", async || stage.messages().await.requests > before.requests).await;

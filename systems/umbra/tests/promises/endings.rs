@@ -4,7 +4,6 @@ use postrider::Uuid;
 use postrider_testkit::until;
 use umbra::adapters::postgres::unit::Unit;
 use umbra::adapters::toss::Toss;
-use umbra::billing::Order;
 use umbra::billing::charging::{Accounts, GRACE, charge_due};
 use umbra::contracts::*;
 use umbra::stubs;
@@ -65,10 +64,9 @@ impl World {
 
     /// An order that is written down with an attempt, and not charged yet.
     async fn ordered(&self, guild_id: GuildId, key: Uuid) -> SubscriptionId {
-        let (subscription_id, user_id, plan_code) = (Uuid::new_v4(), Uuid::new_v4(), "pro".to_owned());
-        let order = Order { subscription_id, guild_id, user_id, billing_key_id: Some(key), plan_code };
+        let order = self.order(guild_id, Some(key)).await;
         self.desk.open(&order, Uuid::new_v4(), self.began).await.expect("opened");
-        subscription_id
+        order.subscription_id
     }
 }
 

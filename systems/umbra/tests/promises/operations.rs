@@ -50,6 +50,28 @@ async fn events_leave_the_log_after_thirty_days() {
     assert!(text.contains("removed") || text.contains("archive"), "{text}");
 }
 
+/// U5: who was told of an event is not told again when it is replayed, whether or not Discord still knows the nonce: its messages are
+/// looked at before it is asked. What is not among them is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_tells_nobody_twice() {
+    let world = World::new().await;
+    world.subscribed(Uuid::new_v4()).await;
+    let event =
+        world.one::<Uuid>("select event_id from events.event where event_type = 'SubscriptionStarted'");
+    let event = event.await.to_string();
+    let replay = ["replay", "notification", "--event", event.as_str(), "--yes", "--why", "a look"];
+    for (kept, requests) in [(true, 1), (false, 2)] {
+        if !kept {
+            world.run("delete from notification.messages").await;
+        }
+        let (code, text) = world.postrider(&replay);
+        assert_eq!(code, Some(0), "{text}");
+        world.quiet().await;
+        assert_eq!(world.discord.figures().requests, requests, "kept: {kept}");
+        assert_eq!(world.messages().await, ["pro activated"]);
+    }
+}
+
 /// X2: retention runs at 04:00 in Seoul: `postrider` and the worker read that in the same file, and another time there is another night.
 #[tokio::test]
 async fn the_night_of_the_worker_is_that_of_the_settings() {

@@ -7,7 +7,7 @@ use umbra::contracts::DAY;
 
 use crate::running::System;
 
-fn order(subscription: Uuid) -> serde_json::Value {
+pub(crate) fn order(subscription: Uuid) -> serde_json::Value {
     json!({ "subscription_id": subscription, "guild_id": Uuid::new_v4(), "user_id": Uuid::new_v4(), "plan_code": "pro" })
 }
 
@@ -93,14 +93,16 @@ async fn a_worker_killed_between_handler_and_mark_has_effects_once() {
         system.one::<i64>("select count(*) from events.subscription").await == 4
     })
     .await;
+    // Discord takes the message and does not answer, so nobody writes down that it was sent.
+    system.hold(&system.discord, true).await;
     // While this is open, nothing can be marked as delivered. Handlers don't need it.
     let mut lock = system.db.begin().await.expect("a transaction");
     let sql = "lock table events.settled_batch in share row exclusive mode";
     sqlx::query(sql).execute(&mut *lock).await.expect("locked");
     assert_eq!(system.post(format!("{api}/subscriptions"), order(Uuid::new_v4())).await, Some(200));
-    let handled = "select (select count(*) from licensing.licenses) + (select count(*) from audit.events)
-        + (select count(*) from notification.messages)";
-    until("three handlers have run", async || system.one::<i64>(handled).await >= 3).await;
+    let handled = "select (select count(*) from licensing.licenses) + (select count(*) from audit.events)";
+    until("two handlers have run", async || system.one::<i64>(handled).await >= 2).await;
+    until("the third has sent its message", async || system.messages().await.requests == 1).await;
     let done =
         "select count(*) from events.event_state where state = 'done' and event_type = 'SubscriptionStarted'";
     assert_eq!(system.one::<i64>(done).await, 0, "none of them is marked");
@@ -110,6 +112,7 @@ async fn a_worker_killed_between_handler_and_mark_has_effects_once() {
         where datname = current_database() and wait_event_type = 'Lock'";
     system.one::<i64>(end).await;
     lock.rollback().await.expect("unlocked");
+    system.hold(&system.discord, false).await;
     assert_eq!(system.messages().await.requests, 1);
 
     let (_worker, address) = system.start("worker").await;
@@ -172,70 +175,4 @@ async fn the_cron_of_the_worker_ends_a_subscription_after_four_failures() {
     system.quiet().await;
     assert_eq!(system.one::<String>("select status from billing.subscriptions").await, "canceled");
     assert_eq!(system.messages().await.texts().len(), 6);
-}
-
-const EVENTS: &str = "select count(*) from events.event";
-const NOTE: &str = "select note from events.duty where name = 'umbra-nightly'";
-
-/// Leaves an attempt open that the gateway can't take, so that it is asked at each tick.
-async fn asked_at_each_tick(system: &System, api: &str) {
-    assert_eq!(system.post(format!("{}/control", system.toss), json!({ "down": true })).await, Some(200));
-    assert_eq!(system.post(format!("{api}/subscriptions"), order(Uuid::new_v4())).await, Some(500));
-}
-
-/// Waits until a worker has looked at everything, from now on.
-async fn a_whole_tick(system: &System) {
-    // Each tick asks the gateway first. The first request may be of a tick that began before; at the third one, the second tick is over.
-    let asked = system.charges().await.requests;
-    until("the worker has looked", async || system.charges().await.requests >= asked + 3).await;
-}
-
-/// U12, X2: once a night, by the settings file, one worker archives: not before the night, and not a second time in it, nor does another
-/// worker.
-#[tokio::test]
-async fn the_worker_keeps_the_nights() {
-    let system = System::new().await;
-    let (_api, api) = system.start("api").await;
-    // Noon in Seoul of some day: no night comes by itself.
-    let noon = DAY - (umbra::adapters::clock::machine() + 9 * 3600).rem_euclid(DAY) + DAY / 2;
-    system.turn(noon - 100).await;
-    asked_at_each_tick(&system, &api).await;
-    system.turn(noon).await;
-    let (worker, _) = system.start("worker").await;
-    let noted = "select count(*) from events.duty where name = 'umbra-nightly' and note is not null";
-    until("the night before is over", async || system.one::<i64>(noted).await == 1).await;
-
-    let installed = json!({ "guild_id": Uuid::new_v4(), "installer_user_id": Uuid::new_v4() });
-    let (_bot, bot) = system.start("bot").await;
-    let installed = json!({ "t": "GUILD_CREATE", "d": installed });
-    assert_eq!(system.post(format!("{bot}/gateway"), installed.clone()).await, Some(200));
-    system.quiet().await;
-    let old = "update events.settled_batch set settled_at = clock_timestamp() - interval '31 days'";
-    sqlx::query(old).execute(&system.db).await.expect("turned");
-    a_whole_tick(&system).await;
-    let kept = system.one::<i64>("select count(*) from audit.events").await;
-    assert_eq!(system.one::<i64>(EVENTS).await, kept, "not before the night");
-    let note = system.one::<String>(NOTE).await;
-    // A quarter to four, and a quarter past.
-    system.turn(noon + DAY / 2 + 4 * 3600 - 900).await;
-    a_whole_tick(&system).await;
-    assert_eq!(system.one::<i64>(EVENTS).await, kept, "not before four");
-    system.turn(noon + DAY / 2 + 4 * 3600 + 900).await;
-    until("the night is over", async || system.one::<i64>(EVENTS).await == 0).await;
-    // The log may be empty before the job has ended.
-    until("the job has ended", async || system.one::<String>(NOTE).await != note).await;
-    assert_eq!(system.one::<i64>("select count(*) from audit.events").await, kept);
-
-    assert_eq!(system.post(format!("{bot}/gateway"), installed).await, Some(200));
-    system.quiet_but_for(kept).await;
-    sqlx::query(old).execute(&system.db).await.expect("turned");
-    let left = system.one::<i64>(EVENTS).await;
-    a_whole_tick(&system).await;
-    assert_eq!((left > 0, system.one::<i64>(EVENTS).await), (true, left), "only once");
-    assert_eq!(worker.stop().await, Some(0));
-    let (_heir, _) = system.start("worker").await;
-    a_whole_tick(&system).await;
-    assert_eq!(system.one::<i64>(EVENTS).await, left, "nor by another worker");
-    system.turn(noon + DAY + DAY / 2 + 4 * 3600 + 900).await;
-    until("the next night is over", async || system.one::<i64>(EVENTS).await == 0).await;
 }

@@ -19,6 +19,9 @@ pub(crate) struct System {
     database: Database,
 }
 
+/// Variables of the environment.
+pub(crate) type Settings<'a> = &'a [(&'a str, &'a str)];
+
 fn umbra(command: &str) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_umbra"));
     program.arg(command);
@@ -44,13 +47,18 @@ impl System {
 
     /// Starts a process, and returns it with its address.
     pub(crate) async fn start(&self, name: &str) -> (Program, String) {
+        self.start_with(name, &[]).await
+    }
+
+    /// Starts a process with settings, and returns it with its address.
+    pub(crate) async fn start_with(&self, name: &str, settings: Settings<'_>) -> (Program, String) {
         let mut command = umbra(name);
         command.env("DATABASE_URL", self.database.url());
         command.env("TOSS_URL", &self.toss).env("DISCORD_URL", &self.discord);
         command.env("UMBRA_TICK", "50").env("UMBRA_LEASE", "1000");
         command.env("UMBRA_SETTINGS", concat!(env!("CARGO_MANIFEST_DIR"), "/umbra.toml"));
         command.env("ALERT_URL", "http://127.0.0.1:9/").env("POSTRIDER", story::process::postrider_path());
-        listening(name, &mut command).await
+        listening(name, command.envs(settings.iter().copied())).await
     }
 
     /// Another stub of Discord, which sends dispatches to this bot.
@@ -62,6 +70,12 @@ impl System {
     pub(crate) async fn post(&self, url: String, body: Value) -> Option<u16> {
         let request = self.client.post(url).json(&body).timeout(Duration::from_secs(30));
         request.send().await.ok().map(|answer| answer.status().as_u16())
+    }
+
+    /// Posts JSON; the status and the text of the answer.
+    pub(crate) async fn say(&self, url: String, body: Value) -> (u16, String) {
+        let answer = self.client.post(url).json(&body).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("a text"))
     }
 
     pub(crate) async fn get(&self, url: String) -> String {

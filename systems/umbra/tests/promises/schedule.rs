@@ -6,11 +6,13 @@ use std::time::Duration;
 use postrider::Uuid;
 use postrider::store::Inspect;
 use postrider_testkit::{Folder, until};
+use serde_json::json;
 use umbra::adapters::delivery::Delivery;
 use umbra::adapters::discord::Discord;
 use umbra::adapters::postgres::relay::relay;
 use umbra::contracts::*;
 
+use crate::running::System;
 use crate::world::{World, pair};
 
 /// U11, U12: after 1, 5 and 15 minutes, then every hour; dead after ten attempts, and only an operator brings it back.
@@ -116,4 +118,30 @@ async fn another_file_makes_another_relay() {
         assert_eq!(found, wanted, "{subscription}");
     }
     running.stop().await.expect("stopped");
+}
+
+/// U3: `bell = false` with `poll_interval = "2s"` is the document to the letter: the worker listens to nobody, and finds events by looking.
+/// With the bell it listens.
+#[tokio::test]
+async fn without_the_bell_there_is_polling_alone() {
+    let system = System::new().await;
+    let folder = Folder::new();
+    let usual = include_str!("../../worker.toml");
+    assert!(usual.contains("bell = true") && usual.contains("poll_interval = \"2s\""), "{usual}");
+    let quiet = folder.file("worker.toml", &usual.replace("bell = true", "bell = false"));
+    let quiet = quiet.display().to_string();
+    let (_bot, bot) = system.start("bot").await;
+    let installed = json!({ "guild_id": Uuid::new_v4(), "installer_user_id": Uuid::new_v4() });
+    let installed = json!({ "t": "GUILD_CREATE", "d": installed });
+    let listening = "select count(*) from pg_stat_activity
+        where datname = current_database() and query ilike 'listen %'";
+    let (worker, _) = system.start_with("worker", &[("UMBRA_WORKER", quiet.as_str())]).await;
+    for _ in 0..2 {
+        assert_eq!(system.post(format!("{bot}/gateway"), installed.clone()).await, Some(200));
+        system.quiet().await;
+    }
+    assert_eq!(system.one::<i64>(listening).await, 0, "nobody is woken");
+    assert_eq!(worker.stop().await, Some(0));
+    let (_worker, _) = system.start("worker").await;
+    until("it listens", async || system.one::<i64>(listening).await == 1).await;
 }

@@ -91,16 +91,24 @@ impl World {
         self.subscribed_with(guild, None).await
     }
 
-    /// The same with a billing key.
+    /// The same with a billing key, by the user who has it.
     pub(crate) async fn subscribed_with(&self, guild_id: GuildId, key: Option<Uuid>) -> SubscriptionId {
-        let (subscription_id, attempt) = (Uuid::new_v4(), Uuid::new_v4());
-        let user_id = Uuid::new_v4();
-        let plan_code = "pro".to_owned();
-        let order = Order { subscription_id, guild_id, user_id, billing_key_id: key, plan_code };
+        let attempt = Uuid::new_v4();
+        let order = self.order(guild_id, key).await;
+        let subscription_id = order.subscription_id;
         self.desk.open(&order, attempt, self.began).await.expect("opened");
         self.settle(attempt, true, self.began).await;
         self.quiet().await;
         subscription_id
+    }
+
+    /// An order of the user who has a billing key, or of a new one.
+    pub(crate) async fn order(&self, guild_id: GuildId, key: Option<Uuid>) -> Order {
+        let sql = "select user_id from billing.billing_keys where id = $1";
+        let user = sqlx::query_scalar(sql).bind(key).fetch_optional(&self.db).await.expect("an answer");
+        let (subscription_id, plan_code) = (Uuid::new_v4(), "pro".to_owned());
+        let user_id = user.unwrap_or_else(Uuid::new_v4);
+        Order { subscription_id, guild_id, user_id, billing_key_id: key, plan_code }
     }
 
     /// Waits until every subscription is done with every event.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Outbox;
 use super::desk::Desk;
 use crate::adapters::toss::Toss;
-use crate::billing::{Order, charging, price};
+use crate::billing::{Order, Refusal, charging, price};
 use crate::contracts::{Answer, Fault};
 
 #[derive(Clone)]
@@ -125,6 +125,13 @@ fn refused(why: &str) -> Reply {
 
 /// The cause goes to the log. The caller learns that nothing is certain, and may ask again with the same ids.
 fn failed(fault: &Fault) -> Reply {
+    if let Some(refusal) = fault.downcast_ref::<Refusal>() {
+        let status = match refusal {
+            Refusal::NoSuchKey => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::KeyIdTaken => StatusCode::CONFLICT,
+        };
+        return (status, Json(json!({ "error": refusal.to_string() })));
+    }
     if fault.is::<serde_json::Error>() {
         return refused("the payload must have the fields of the event");
     }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::unit::Unit;
 use super::{Row, sql};
 use crate::billing::charging::OpenAttempt;
-use crate::billing::{Order, Outcome, Subscription, Subscriptions, is_over};
+use crate::billing::{Order, Outcome, Refusal, Subscription, Subscriptions, is_over};
 use crate::contracts::{Answer, AttemptId, DAY, Fact, GuildId, SubscriptionId, Timestamp, UserId};
 
 fn subscription(row: &Row) -> sqlx::Result<Subscription> {
@@ -39,11 +39,18 @@ impl Unit<'_> {
 }
 
 impl Subscriptions for Unit<'_> {
-    async fn add_key(&mut self, key: Uuid, user: UserId) -> Answer<()> {
+    async fn add_key(&mut self, key: Uuid, user: UserId) -> Answer<bool> {
         let text =
             "insert into billing.billing_keys (id, user_id) values ($1, $2) on conflict (id) do nothing";
-        sqlx::query(sql(text)).bind(key).bind(user).execute(self.db()).await?;
-        Ok(())
+        Ok(sqlx::query(sql(text)).bind(key).bind(user).execute(self.db()).await?.rows_affected() == 1)
+    }
+
+    async fn has_key(&mut self, key: Uuid, user: UserId) -> Answer<bool> {
+        let text =
+            "select id from billing.billing_keys where id = $1 and user_id = $2 and deleted_at is null";
+        let found: Option<Uuid> =
+            sqlx::query_scalar(sql(text)).bind(key).bind(user).fetch_optional(self.db()).await?;
+        Ok(found.is_some())
     }
 
     async fn delete_key(&mut self, key: Uuid) -> Answer<Option<UserId>> {
@@ -60,13 +67,16 @@ impl Subscriptions for Unit<'_> {
         if order.billing_key_id.is_none() {
             self.add_key(key, order.user_id).await?;
         }
+        // Locked, so that whoever deletes the key waits: Billing, which hears of the deletion, must see this subscription.
         let text = "insert into billing.subscriptions (id, guild_id, user_id, billing_key_id, plan_code, status, period_end)
-            select $1, $2, $3, id, $5, 'pending', $6 from billing.billing_keys where id = $4 and deleted_at is null";
+            select $1, $2, $3, id, $5, 'pending', $6 from billing.billing_keys
+            where id = $4 and user_id = $3 and deleted_at is null
+            for share";
         let open =
             sqlx::query(sql(text)).bind(order.subscription_id).bind(order.guild_id).bind(order.user_id);
         let opened = open.bind(key).bind(&order.plan_code).bind(now).execute(self.db()).await?;
         if opened.rows_affected() == 0 {
-            return Err("the billing key does not exist".into());
+            return Err(Refusal::NoSuchKey.into());
         }
         self.attempt(order.subscription_id, attempt, &order.plan_code, now).await.map(drop)
     }

@@ -1,12 +1,9 @@
-//! The worker: the relay, the cron of charges and the job of the night. It alone delivers.
+//! The worker: the relay, the cron of charges and the job of the night, side by side. It alone delivers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::routing::get;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use postrider::asked_to_end;
 use postrider::store::Store;
 
@@ -19,10 +16,6 @@ use crate::adapters::nightly::Nightly;
 use crate::adapters::toss::Toss;
 use crate::billing::charging;
 use crate::contracts::Answer;
-
-/// The buckets of the distribution of retry counts.
-const ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
-const SECONDS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0, 3600.0];
 
 /// What a worker needs.
 #[derive(Debug, Clone)]
@@ -45,49 +38,54 @@ impl Worker {
     /// Works until the process is asked to end.
     pub async fn run(self, outbox: &Outbox) -> Answer<()> {
         let nightly = self.settings.clone().map(Nightly::new).transpose()?;
-        let prometheus = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_attempts".to_owned()), ATTEMPTS)?
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)?
-            .install_recorder()?;
-        let router = Router::new().route("/metrics", get(async move || prometheus.render()));
+        let metrics = story::metrics::collect()?;
         let mut running =
             relay(outbox, self.discord.clone(), &self.delivery)?.lease(self.lease).start().await?;
         let store = Arc::clone(running.store());
         let failed = tokio::select! {
             () = asked_to_end() => None,
             error = running.failed() => Some(error.into()),
-            () = self.cron(outbox, &*store, nightly) => None,
-            served = story::process::serve(router) => served.err().map(Into::into),
+            () = self.charges(outbox) => None,
+            () = self.nights(outbox, &*store, nightly) => None,
+            served = story::process::serve(metrics) => served.err().map(Into::into),
         };
         running.stop().await?;
         failed.map_or(Ok(()), Err)
     }
 
-    /// Looks at each tick what is due. A failure waits for the next tick.
-    async fn cron(&self, outbox: &Outbox, store: &dyn Store, mut nightly: Option<Nightly>) {
+    /// Charges at each tick what is due. A failure waits for the next tick.
+    async fn charges(&self, outbox: &Outbox) {
         let desk = Desk::new(outbox);
         let mut ticks = tokio::time::interval(self.tick);
         loop {
             ticks.tick().await;
-            if let Err(fault) = self.look(&desk, store, nightly.as_mut()).await {
-                tracing::warn!(error = %fault, "the cron failed; it looks again at the next tick");
+            let charged = async { charging::charge_due(desk.now().await?, &desk, &self.toss).await };
+            match charged.await {
+                Ok(0) => {}
+                Ok(charged) => tracing::info!(charged, "charged what was due"),
+                Err(fault) => {
+                    tracing::warn!(error = %fault, "the cron failed; it looks again at the next tick");
+                }
             }
         }
     }
 
-    async fn look(&self, desk: &Desk, store: &dyn Store, nightly: Option<&mut Nightly>) -> Answer<()> {
-        let now = desk.now().await?;
-        let charged = charging::charge_due(now, desk, &self.toss).await;
-        if let Some(nightly) = nightly
-            && nightly.look(store, now).await?
-        {
-            tracing::info!("retention is done for today");
+    /// Does the job of the night when it is due: beside the charges, because a long night must not delay them. A failure waits for the
+    /// next tick.
+    async fn nights(&self, outbox: &Outbox, store: &dyn Store, nightly: Option<Nightly>) {
+        let Some(mut nightly) = nightly else { return std::future::pending().await };
+        let desk = Desk::new(outbox);
+        let mut ticks = tokio::time::interval(self.tick);
+        loop {
+            ticks.tick().await;
+            let looked = async { nightly.look(store, desk.now().await?).await };
+            match looked.await {
+                Ok(true) => tracing::info!("retention is done for today"),
+                Ok(false) => tracing::debug!("no retention is due"),
+                Err(fault) => {
+                    tracing::warn!(error = %fault, "retention failed; it is tried again at the next tick");
+                }
+            }
         }
-        // A gateway that is away does not keep the night from its job.
-        let charged = charged?;
-        if charged > 0 {
-            tracing::info!(charged, "charged what was due");
-        }
-        Ok(())
     }
 }

@@ -1,16 +1,21 @@
 //! Orders: one per intent, by the state machine of the attempt.
 
+mod stray;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::sync::Arc;
 
+use everbit::adapters::api::{Api, router};
+use everbit::adapters::exchange::HttpExchange;
+use everbit::adapters::steps::Halt;
 use everbit::application::notices::Notice;
-use everbit::application::{Desk, Exchange, Fault, Trading, Work};
+use everbit::application::{Backtests, Desk, Exchange, Executor, Fault, Trading, Work};
 use everbit::domain::{CreateOrderAttempt, Intent, Placed, Reply, Status};
 use everbit::stubs::exchange::Conduct;
 use postrider_testkit::until;
 use serde_json::json;
-use support::{World, about, signal};
+use support::{World, about, serve, signal};
 use uuid::Uuid;
 
 impl World {
@@ -279,11 +284,43 @@ impl Exchange for Overtaken {
 async fn the_answer_of_an_overtaken_worker_settles_what_is_unknown() {
     let world = Arc::new(World::new().await);
     let command = world.intent(Conduct::Place).await;
-    let steps = everbit::adapters::steps::Halt::default();
-    let executor = everbit::application::Executor::new(world.desk.clone(), Overtaken(world.clone()), steps);
+    let executor = Executor::new(world.desk.clone(), Overtaken(world.clone()), Halt::default());
     executor.execute(Uuid::new_v4(), &command, 9).await.expect("executed");
     assert_eq!(world.status(&command).await, Some(Status::Acked));
     world.execute(&command, 10).await;
     let accepted = "select count(*) from outbox_event where event_type = 'OrderAccepted'";
     assert_eq!((world.number(accepted).await, world.requests().await), (1, 0));
+}
+
+/// E11: a signal that comes again is the same signal, and one that says something else under its id is refused with a sentence.
+#[tokio::test]
+async fn a_known_signal_that_says_something_else_is_refused() {
+    let world = World::new().await;
+    let exchange = HttpExchange::new(&world.settings.exchange, world.settings.timeout);
+    let api = Api { backtests: Backtests::new(world.desk.clone(), exchange), desk: world.desk.clone() };
+    let url = format!("{}/signals", serve(router(api)).await);
+    let first = json!({ "id": Uuid::new_v4(), "ownerId": "OWNER", "strategyKey": "EXTREME_FLIP",
+        "market": "KRW-BTC", "side": "BUY", "price": 50_000_000, "volume": 1_000_000 });
+    let send = async |body: &serde_json::Value| {
+        let answer = story::process::client().post(&url).json(body).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("a text"))
+    };
+    let taken = send(&first).await;
+    assert_eq!(taken.0, 202, "{}", taken.1);
+    assert_eq!(send(&first).await, taken, "the same again");
+    for (field, other) in [
+        ("ownerId", json!("SOMEBODY")),
+        ("strategyKey", json!("OTHER")),
+        ("market", json!("KRW-ETH")),
+        ("side", json!("SELL")),
+        ("price", json!(1)),
+        ("volume", json!(2)),
+    ] {
+        let mut changed = first.clone();
+        changed[field] = other;
+        let (status, text) = send(&changed).await;
+        assert_eq!(status, 409, "{field}: {text}");
+        assert!(text.contains("is known with another content"), "{text}");
+    }
+    assert_eq!(world.number("select count(*) from order_intent").await, 1);
 }
