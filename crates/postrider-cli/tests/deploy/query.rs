@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions and keywords that our queries use.
-const WORDS: [&str; 11] = [
+const WORDS: [&str; 12] = [
     "sum",
     "max",
     "min",
