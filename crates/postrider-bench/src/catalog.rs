@@ -1,16 +1,16 @@
 //! How the work of a catalog grows with its events.
 
+mod linked;
+mod material;
+
 use std::hint::black_box;
 use std::time::Instant;
 
-use postrider_catalog::{
-    Catalog, CatalogFile, Convention, Conventions, EventEntry, FORMAT, HandlerEntry, Lock, PayloadSchema,
-    SubscriberEntry, check, problems, render,
-};
-use serde_json::json;
+use postrider_catalog::{Catalog, CatalogFile, Lock, check, problems, render};
 
 use crate::median;
 use crate::report::Report;
+use material::Material;
 
 const FEW: usize = 10;
 const MANY: usize = 500;
@@ -20,10 +20,16 @@ const BAR: f64 = 60.0;
 /// A part of the work, by its name.
 type Part = (&'static str, fn(&Material));
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 16] = [
+    ("build", |material| drop(black_box(linked::catalog(material.count)))),
     ("parse", |material| drop(black_box(CatalogFile::parse(&material.text)))),
     ("from_file", |material| drop(black_box(Catalog::from_file(material.file.clone())))),
     ("check", |material| drop(black_box(check(&material.file, &material.lock)))),
+    ("check_linked", |material| drop(black_box(material.linked.check(&material.linked_lock)))),
+    ("check_log", |material| drop(black_box(linked::check_log(&material.linked, &material.log)))),
+    ("lock_update", |material| Lock::new().update(&material.file)),
+    ("lock_parse", |material| drop(black_box(Lock::parse(&material.lock_text)))),
+    ("show", |material| _ = black_box(material.shown())),
     ("names", |material| drop(black_box(material.conventions.refusals(&material.file)))),
     ("problems", |material| drop(black_box(problems(&material.file)))),
     ("markdown", |material| drop(black_box(render::markdown(&material.file)))),
@@ -32,13 +38,6 @@ const PARTS: [Part; 10] = [
     ("eventcatalog", |material| drop(black_box(render::event_catalog(&material.file)))),
     ("json", |material| drop(black_box(render::json(&material.file)))),
 ];
-
-struct Material {
-    file: CatalogFile,
-    text: String,
-    lock: Lock,
-    conventions: Conventions,
-}
 
 /// A line for each part of the work, and one for all of it.
 pub fn run(report: &mut Report, quick: bool) {
@@ -74,61 +73,4 @@ fn seconds(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_secs_f64()
-}
-
-impl Material {
-    /// Each event has a payload, is handled by one of ten subscribers and by one that takes all, and leads to the next. The lock has an
-    /// older schema of each.
-    fn of(count: usize) -> Self {
-        let name = |number: usize| format!("Thing{number:04}Created");
-        let schema = |required: &[&str]| PayloadSchema {
-            writes: json!({
-                "type": "object",
-                "properties": { "id": { "type": "string" }, "total": { "$ref": "#/$defs/Money" } },
-                "required": required,
-                "$defs": { "Money": { "type": "object", "properties": { "amount": { "type": "integer", "format": "int64" } } } },
-            }),
-            reads: None,
-        };
-        let event = |number: usize| EventEntry {
-            name: name(number),
-            version: 1,
-            stream: format!("stream{}", number % 10),
-            aggregate: "Thing".to_owned(),
-            ordering_key: "aggregate".to_owned(),
-            sequenced: false,
-            summary: Some("A thing was created.".to_owned()),
-            publishers: vec!["shop".to_owned()],
-            upcast_from: Vec::new(),
-            payload: Some(schema(&["id"])),
-        };
-        let subscriber = |name: String| SubscriberEntry {
-            name,
-            streams: Vec::new(),
-            types: Vec::new(),
-            handlers: Default::default(),
-            destination: None,
-            topics: Vec::new(),
-            topics_by_type: Default::default(),
-        };
-        let mut subscribers: Vec<_> = (0..10).map(|number| subscriber(format!("service{number}"))).collect();
-        for number in 0..count {
-            let follow_ups = vec![name((number + 1) % count)];
-            let handler = HandlerEntry { version: Some(1), follow_ups };
-            subscribers[number % 10].handlers.insert(name(number), handler);
-        }
-        let mut all = subscriber("audit".to_owned());
-        all.handlers.insert("*".to_owned(), HandlerEntry::default());
-        subscribers.push(all);
-        let events: Vec<EventEntry> = (0..count).map(event).collect();
-        let mut file = CatalogFile { format: FORMAT, system: "shop".to_owned(), events, subscribers };
-        let mut lock = Lock::new();
-        lock.update(&file);
-        // Every event has become one with a finding.
-        for event in &mut file.events {
-            event.payload = Some(schema(&["id", "total"]));
-        }
-        let conventions = Conventions::everywhere(Convention::Commands);
-        Self { text: file.to_json(), file, lock, conventions }
-    }
 }

@@ -1,6 +1,6 @@
 //! The catalog as an application builds it, with its types linked in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ use crate::reader::{self, DecodeFn};
 #[derive(Clone)]
 pub struct Catalog {
     file: CatalogFile,
-    readers: BTreeMap<(String, u32), DecodeFn>,
+    readers: HashMap<String, BTreeMap<u32, DecodeFn>>,
     upcasters: Upcasters,
 }
 
@@ -58,16 +58,19 @@ impl Catalog {
             events: Vec::new(),
             subscribers: Vec::new(),
         };
-        Self { file, readers: BTreeMap::new(), upcasters: Upcasters::new() }
+        Self { file, readers: HashMap::new(), upcasters: Upcasters::new() }
     }
 
     /// A catalog that is known as data only. What its types can't tell here, their schemas do.
     pub fn from_file(file: CatalogFile) -> Self {
-        let readers = file.events.iter().filter_map(|event| {
-            let reads = event.payload.as_ref()?.reads().clone();
-            Some(((event.name.clone(), event.version), reader::by_schema(reads)))
-        });
-        Self { readers: readers.collect(), file, upcasters: Upcasters::new() }
+        let mut readers: HashMap<String, BTreeMap<u32, DecodeFn>> = HashMap::new();
+        for event in &file.events {
+            if let Some(payload) = &event.payload {
+                let reader = reader::by_schema(payload.reads().clone());
+                readers.entry(event.name.clone()).or_default().insert(event.version, reader);
+            }
+        }
+        Self { readers, file, upcasters: Upcasters::new() }
     }
 
     /// Adds an event that this system records and can read.
@@ -174,13 +177,13 @@ impl Catalog {
 
     /// What reads the newest version of an event that is linked in, and which that is.
     pub(crate) fn reader(&self, name: &str) -> Option<(u32, &DecodeFn)> {
-        let of_name = self.readers.range((name.to_owned(), 0)..=(name.to_owned(), u32::MAX));
-        of_name.last().map(|((_, version), reader)| (*version, reader))
+        let (version, reader) = self.readers.get(name)?.last_key_value()?;
+        Some((*version, reader))
     }
 
     /// What reads this version of an event.
     pub(crate) fn reader_of(&self, name: &str, version: u32) -> Option<&DecodeFn> {
-        self.readers.get(&(name.to_owned(), version))
+        self.readers.get(name)?.get(&version)
     }
 
     /// Whether the application has upcasters from this version to the newest that are not linked in here.
@@ -198,7 +201,7 @@ impl Catalog {
     }
 
     fn read_by(&mut self, info: EventInfo, reader: DecodeFn) {
-        self.readers.insert((info.name, info.version), reader);
+        self.readers.entry(info.name).or_default().insert(info.version, reader);
     }
 
     fn add(mut self, info: EventInfo, payload: Option<PayloadSchema>) -> Self {

@@ -94,11 +94,12 @@ impl LogContents {
 
     /// What the log has and the catalog does not know: a type, or a version that it neither has nor converts.
     pub fn unknown<'c>(&'c self, catalog: &'c CatalogFile) -> impl Iterator<Item = &'c Seen> {
-        let events = catalog.by_name();
-        self.seen.iter().filter(move |seen| {
-            let mut versions = events.get(seen.name.as_str()).into_iter().flatten();
-            !versions.any(|event| event.version == seen.version || event.upcast_from.contains(&seen.version))
-        })
+        let mut known: HashSet<(&str, u32)> = HashSet::with_capacity(catalog.events.len());
+        for event in &catalog.events {
+            let versions = event.upcast_from.iter().chain([&event.version]);
+            known.extend(versions.map(|version| (event.name.as_str(), *version)));
+        }
+        self.seen.iter().filter(move |seen| !known.contains(&(seen.name.as_str(), seen.version)))
     }
 
     /// The names of the events that the catalog has and the log has not seen.
