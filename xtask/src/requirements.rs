@@ -97,7 +97,10 @@ pub fn check(must_have_run: bool) -> Result<u8, TaskError> {
         println!("requirements: {ids} of {ids} have a test that {ran}");
         Ok(0)
     } else {
-        println!("requirements: {} things are wrong in {PAGE}, in the tests or in a mutants.toml", complaints.len());
+        println!(
+            "requirements: {} things are wrong in {PAGE}, in the tests or in a mutants.toml",
+            complaints.len()
+        );
         Ok(1)
     }
 }

@@ -1,13 +1,13 @@
 //! The measured load, in its short form unless `POSTRIDER_SOAK` is set. The figures of the README are measured by `transfers load`, in a
 //! release build.
 
-use postrider_testkit::address;
+use postrider_testkit::{address, until};
 use transfers::acts::latency::{ASKED, Latency};
 use transfers::acts::load::{Done, KILLED, Options, act};
 use transfers::acts::stage::Stage;
 use xtask::postgres::Cluster;
 
-use crate::support::program;
+use crate::support::{program, record, stage, until_looks_are_a_second_apart};
 
 /// The rates of the long form: what the documents ask for, and what smaller machines record that run everything.
 const RATES: [usize; 3] = [1000, 700, 500];
@@ -51,6 +51,26 @@ async fn a_load_with_a_relay_killed_halfway_loses_nothing() {
         measured.push((rate, done.seconds, p99));
     }
     panic!("no rate was recorded in 30 s with a p99 below {ASKED} ms: {measured:?}");
+}
+
+/// T10: a commit wakes a relay that sleeps: after a quiet time, too, the median is below the documents' 500 ms, although the next look
+/// would be a second later.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_quiet_time_an_event_is_analysed_soon() {
+    let stage = stage().await;
+    let (_relay, _fraud) = (stage.relay("relay-0", &[]), stage.fraud("fraud"));
+    for number in 1..=5 {
+        record(&stage, 1, 1).await;
+        until("it is analysed", async || stage.analysed().await.1 == number).await;
+        until_looks_are_a_second_apart(&stage).await;
+    }
+    // The first one found nobody awake.
+    let median = "select (percentile_cont(0.5) within group (order by extract(epoch from lag)) * 1000)::bigint from (
+            select r.logged_at - e.recorded_at as lag from fds.risk_log r join postrider.event e using (event_id)
+            order by e.recorded_at offset 1
+        ) as lags";
+    let median = stage.number(median).await;
+    assert!((median as f64) < ASKED, "{median} ms");
 }
 
 /// What was asked for is read, and what nobody knows is refused.

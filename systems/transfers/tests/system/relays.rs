@@ -6,7 +6,7 @@ use postrider_testkit::until;
 use rdkafka::mocking::MockCluster;
 use transfers::acts::stage::Stage;
 
-use crate::support::{record, settled, stage};
+use crate::support::{record, settled, stage, until_looks_are_a_second_apart};
 
 const EVENTS: i64 = 10_000;
 /// So long that a broker on a busy machine answers before a batch's time is over: what is taken back then may be there twice.
@@ -75,11 +75,6 @@ async fn a_batch_is_with_the_broker_before_its_first_record_is_confirmed() {
     assert_eq!(stage.number(batches).await, 1, "marked as one");
 }
 
-/// When a relay looked last, in milliseconds. Its pauses grow with the quiet up to the interval: by doubling, no two in a row are alike.
-const LAST_LOOK: &str =
-    "select coalesce(max((extract(epoch from query_start) * 1000)::bigint), 0) from pg_stat_activity
-    where datname = current_database() and query like '%late as mat' || 'erialized%'";
-
 /// T5: without its bell, as the document has it, a relay looks every second.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_without_a_bell_looks_every_second() {
@@ -87,17 +82,7 @@ async fn a_relay_without_a_bell_looks_every_second() {
     let relay = stage.relay("relay-0", &["store.bell=false"]);
     record(&stage, 1, 1).await;
     until("the first is settled", async || settled(&stage).await == 1).await;
-    let mut looks = Vec::new();
-    until("three looks are a second apart", async || {
-        let look = stage.number(LAST_LOOK).await;
-        // It looks into each of its lanes.
-        if looks.last().is_none_or(|last| *last + 100 < look) {
-            looks.push(look);
-        }
-        let mut pauses = looks.windows(2).rev().map(|pair| pair[1] - pair[0]).take(2);
-        looks.len() > 2 && pauses.all(|pause| (950..1500).contains(&pause))
-    })
-    .await;
+    until_looks_are_a_second_apart(&stage).await;
     record(&stage, 1, 1).await;
     until("the next one is settled", async || settled(&stage).await == 2).await;
     let (_, settings) = stage.postrider(&["config", "check"]).await;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use postrider_testkit::address;
+use postrider_testkit::{address, until};
 use transfers::acts::stage::Stage;
 
 /// The program of this system.
@@ -39,4 +39,27 @@ pub(crate) async fn pause(stage: &Stage) {
     let (code, said) =
         stage.postrider(&["subscriptions", "pause", "transfers-to-kafka", "--yes", "--why", "a test"]).await;
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// When a relay looked last, in milliseconds.
+const LAST_LOOK: &str =
+    "select coalesce(max((extract(epoch from query_start) * 1000)::bigint), 0) from pg_stat_activity
+    where datname = current_database() and query like '%late as mat' || 'erialized%'";
+
+/// Waits until two pauses in a row were a second, and the relay has just looked into all of its lanes. Its pauses grow with the quiet up to the interval: by
+/// doubling, no two in a row are alike.
+pub(crate) async fn until_looks_are_a_second_apart(stage: &Stage) {
+    let mut looks = Vec::new();
+    until("three looks are a second apart", async || {
+        let look = stage.number(LAST_LOOK).await;
+        // It looks into each of its lanes, and perhaps twice.
+        if looks.last().is_none_or(|last| *last + 100 < look) {
+            looks.push(look);
+        }
+        let now = stage.number("select (extract(epoch from clock_timestamp()) * 1000)::bigint").await;
+        let is_over = (100..400).contains(&(now - look));
+        let mut pauses = looks.windows(2).rev().map(|pair| pair[1] - pair[0]).take(2);
+        is_over && looks.len() > 2 && pauses.all(|pause| (900..1500).contains(&pause))
+    })
+    .await;
 }
