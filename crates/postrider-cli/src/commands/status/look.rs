@@ -173,6 +173,32 @@ fn stands_at_a_dead_event(info: &SubscriptionInfo, figures: &[Figures]) -> bool 
         && figures.iter().any(|figures| figures.dead > 0)
 }
 
+/// What a subscription is doing, of which a sample was looked at.
+fn state(
+    info: &SubscriptionInfo,
+    figures: &[Figures],
+    relays: &[RelayInfo],
+    estimated: bool,
+) -> SubscriptionState {
+    match SubscriptionState::of(info, figures, relays) {
+        // Of what follows the sample nothing is known, but that somebody has to read it.
+        SubscriptionState::Idle if estimated && stands_at_a_dead_event(info, figures) => {
+            SubscriptionState::Held
+        }
+        SubscriptionState::Idle if estimated => SubscriptionState::Delivering,
+        state => state,
+    }
+}
+
+impl Away {
+    /// Why the destination of a subscription is away, if it is.
+    fn of(info: &SubscriptionInfo, relays: &[RelayInfo]) -> Option<Self> {
+        let away = postrider::store::Away::of(info, relays)?;
+        let next_probe = away.next_probe.map(Time);
+        Some(Self { since: Time(away.since), reason: away.reason, next_probe })
+    }
+}
+
 impl SubscriptionStatus {
     fn of(
         info: SubscriptionInfo,
@@ -180,20 +206,13 @@ impl SubscriptionStatus {
         figures: &[Figures],
         relays: &[RelayInfo],
     ) -> Self {
-        let now = OffsetDateTime::now_utc();
         let behind = info.lanes.iter().map(|lane| lane.behind).max().unwrap_or(0);
         let estimated = behind > u64::from(SAMPLE);
-        let state = match SubscriptionState::of(&info, figures, relays) {
-            // Of what follows the sample nothing is known, but that somebody has to read it.
-            SubscriptionState::Idle if estimated && stands_at_a_dead_event(&info, figures) => {
-                SubscriptionState::Held
-            }
-            SubscriptionState::Idle if estimated => SubscriptionState::Delivering,
-            state => state,
-        };
+        let state = state(&info, figures, relays, estimated);
         let hold = Hold::of(&info.subscription, figures, state == SubscriptionState::Away);
         let waiting = figures.iter().map(|figures| figures.waiting).sum();
         let retry_in = figures.iter().filter_map(|figures| figures.retry_in).reduce(f64::min);
+        let now = OffsetDateTime::now_utc();
         let next_retry_at =
             retry_in.map(|seconds| Time(now + time::Duration::seconds_f64(seconds.clamp(0.0, 1e9))));
         let run = SubscriptionState::is_run(&info, relays);
@@ -202,11 +221,7 @@ impl SubscriptionStatus {
         let whole = |pending: u64| if estimated { scaled(pending, behind) } else { pending };
         let streams: Vec<Stream> =
             figures.iter().map(|figures| Stream::of(figures, whole(figures.pending))).collect();
-        let away = postrider::store::Away::of(&info, relays).map(|away| Away {
-            since: Time(away.since),
-            reason: away.reason,
-            next_probe: away.next_probe.map(Time),
-        });
+        let away = Away::of(&info, relays);
         let pause = info.pause.map(|paused| Pause {
             who: paused.by.who,
             why: paused.by.why,

@@ -1,17 +1,16 @@
 //! The relay as a program: real processes, real signals, publishers that know nothing but SQL.
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod kafka;
+mod migrating;
+mod signals;
 
 use std::collections::{HashMap, HashSet};
 use std::process::Command;
-use std::time::Duration;
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
-use sqlx::AssertSqlSafe;
 use support::{Fixture, RelayProcess, until_true};
-use tokio::io::AsyncWriteExt;
-use xtask::kafka::{Broker, Options};
 use xtask::postgres::Cluster;
 
 /// Whether first arrivals of each key are in order; how many there were.
@@ -45,56 +44,6 @@ async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
     let lines = all();
     assert_eq!((in_order(&lines), lines.len()), (401, 401), "none is lost and none came twice");
     drop((first, second));
-}
-
-/// A terminal that is closed ends a relay as SIGTERM does, with its lanes given back; not one that was started to outlive it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_closed_terminal_ends_a_relay_in_order_unless_it_ignores_that() {
-    let fixture = Fixture::new().await;
-    fixture.run(&["migrate"]);
-    let settings = "[relay]\nlease = \"2m\"\n[http]\nlisten = \"off\"\n\
-         [[subscription]]\nname = \"out\"\nsink = \"out\"\n[sink.out]\ntype = \"stdout\"\n";
-    let start =
-        |ignores, name| RelayProcess::hung_up(ignores, fixture.folder.path(), &fixture.url, name, settings);
-    let mut closed = start(false, "closed");
-    fixture.record(0, 1).await;
-    until_true("it is delivered", || closed.lines().len() == 1).await;
-    closed.signal("HUP");
-    assert_eq!(closed.ended(), Some(0), "{}", closed.log());
-    // The lane was given back: nobody waits for two minutes.
-    let mut outlives = start(true, "outlives");
-    fixture.record(1, 2).await;
-    until_true("it is delivered", || outlives.lines().len() == 1).await;
-    outlives.signal("HUP");
-    fixture.record(2, 3).await;
-    until_true("it goes on", || outlives.lines().len() == 2).await;
-    outlives.signal("TERM");
-    assert_eq!(outlives.ended(), Some(0), "{}", outlives.log());
-}
-
-/// One terminal that is closed may send SIGHUP twice: from the shell, and from the system when the shell has ended.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_hangup_does_not_cut_short_a_stop() {
-    let fixture = Fixture::new().await;
-    fixture.run(&["migrate"]);
-    let endpoint = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let settings = format!(
-        "[http]\nlisten = \"off\"\n[[subscription]]\nname = \"hook\"\nsink = \"hook\"\n\
-         [sink.hook]\ntype = \"http\"\nurl = \"http://{}\"\n",
-        endpoint.local_addr().expect("an address")
-    );
-    let mut relay = RelayProcess::hung_up(false, fixture.folder.path(), &fixture.url, "closed", &settings);
-    fixture.record(0, 1).await;
-    let (mut request, _) = endpoint.accept().await.expect("a request");
-    relay.signal("HUP");
-    until_true("it stops", || relay.log().contains("stopping:")).await;
-    relay.signal("HUP");
-    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    request.write_all(answer).await.expect("answered");
-    assert_eq!(relay.ended(), Some(0), "{}", relay.log());
-    let done = "select count(*) from postrider.event_state where state = 'done'";
-    let done: i64 = sqlx::query_scalar(done).fetch_one(&fixture.pool).await.expect("a count");
-    assert_eq!(done, 1, "{}", relay.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -231,63 +180,6 @@ async fn a_relay_s_log_is_json_where_that_is_asked_for() {
     assert_eq!(lines.last().expect("a line")["message"], "stopped");
 }
 
-/// What a DBA runs by hand is what `migrate` would have run.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_printed_migration_makes_a_schema_that_a_relay_works_with() {
-    let fixture = Fixture::new().await;
-    let (code, sql) = fixture.run(&["migrate", "--print"]);
-    assert_eq!(code, Some(0), "{sql}");
-    let (code, said) = fixture.run(&["status"]);
-    assert!(code == Some(1) && said.contains("postrider migrate"), "nothing was run: {said}");
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&fixture.pool).await.expect("it runs by hand");
-    let relay_process = fixture.relay("one");
-    fixture.record(0, 3).await;
-    until_true("all are delivered", || relay_process.lines().len() == 3).await;
-    let (code, said) = fixture.run(&["migrate", "--json"]);
-    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-    assert_eq!((code, &said["done"], &said["schema"]), (Some(0), &"nothing".into(), &"postrider".into()));
-    assert_eq!(said["up_to_date"], true);
-}
-
-/// Made, brought up to date, or left alone: each is said, with its versions.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_migration_says_what_it_did() {
-    let fixture = Fixture::new().await;
-    let latest = postrider::postgres::schema_version();
-    let (_, all) = fixture.run(&["migrate", "--print", "--all"]);
-    let (code, said) = fixture.run(&["migrate"]);
-    assert_eq!((code, said), (Some(0), format!("created the schema postrider, version {latest}\n")));
-    let nothing = format!("nothing to do: the schema postrider is up to date, at version {latest}\n");
-    assert_eq!(fixture.run(&["migrate"]), (Some(0), nothing));
-    // As an older version left it.
-    let (older, _) = all.split_once("\n-- migration 4:").expect("a fourth migration");
-    let older = AssertSqlSafe(format!("drop schema postrider cascade;\n{older}\ncommit;"));
-    sqlx::raw_sql(older).execute(&fixture.pool).await.expect("an older schema");
-    let (code, said) = fixture.run(&["migrate", "--json"]);
-    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-    assert_eq!((code, &said["done"]), (Some(0), &"updated".into()));
-    assert_eq!((&said["from"], &said["to"]), (&3.into(), &latest.into()));
-    let url = format!("sqlite:{}", fixture.folder.path().join("shop.db").display());
-    let (code, said) = fixture.run(&["migrate", "--store", &url]);
-    assert!(code == Some(0) && said.starts_with("created the schema, version "), "{said}");
-    let (code, said) = fixture.run(&["migrate", "--store", &url]);
-    assert!(code == Some(0) && said.starts_with("nothing to do: the schema is up to date"), "{said}");
-    for url in [&fixture.url, &url] {
-        let limit = ["migrate", "--store", url, "--set", "store.max_payload=50"];
-        let (code, said) = fixture.run(&limit);
-        assert!(
-            code == Some(0) && said.starts_with("set the payload limit to 50 bytes; the schema"),
-            "{said}"
-        );
-        let (code, said) = fixture.run(&limit);
-        assert!(code == Some(0) && said.starts_with("nothing to do: the schema"), "it is set: {said}");
-        let (code, said) =
-            fixture.run(&["migrate", "--json", "--store", url, "--set", "store.max_payload=60"]);
-        let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-        assert_eq!((code, &said["done"], &said["max_payload"]), (Some(0), &"limited".into(), &60.into()));
-    }
-}
-
 /// Whoever else listens on the usual port, of the same program or of another: a relay starts, says where it answers, and answers there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_relay_on_a_machine_starts_without_any_setting() {
@@ -337,76 +229,4 @@ async fn a_relay_finds_its_settings_in_its_folder_and_says_so() {
         "{}",
         relay_process.log()
     );
-}
-
-/// A schema that is there is not made again: what it has is left out, and where nothing is lacking nothing is to be run.
-#[tokio::test(flavor = "multi_thread")]
-async fn only_what_the_database_lacks_is_printed_unless_all_is_asked_for() {
-    let fixture = Fixture::new().await;
-    let (code, all) = fixture.run(&["migrate", "--print", "--all"]);
-    assert!(code == Some(0) && all.contains("-- migration 1: log"), "{all}");
-    // As an older version left it.
-    let (older, _) = all.split_once("\n-- migration 4:").expect("a fourth migration");
-    let older = AssertSqlSafe(format!("{older}\ncommit;"));
-    sqlx::raw_sql(older).execute(&fixture.pool).await.expect("an older schema");
-    let (code, pending) = fixture.run(&["migrate", "--print"]);
-    assert!(code == Some(0) && !pending.contains("-- migration 3:"), "{pending}");
-    assert!(pending.contains("-- migration 4:"), "{pending}");
-    sqlx::raw_sql(AssertSqlSafe(pending.clone())).execute(&fixture.pool).await.expect("it runs by hand");
-    let (code, said) = fixture.run(&["migrate", "--print"]);
-    assert!(code == Some(0) && said.starts_with("-- the schema postrider is up to date"), "{said}");
-    let again =
-        sqlx::raw_sql(AssertSqlSafe(pending)).execute(&fixture.pool).await.expect_err("it was run already");
-    assert!(again.to_string().contains("is for the schema postrider at version 3"), "{again}");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let nowhere = format!("postgres://nobody@{}/nowhere", free.expect("a port that was free"));
-    let (code, said) = fixture.run(&["migrate", "--print", "--store", &nowhere]);
-    assert!(code == Some(1) && said.contains("--print --all"), "{said}");
-}
-
-/// All there is in a topic: key and number of each event.
-fn topic(brokers: &str, topic: &str) -> Vec<(String, u64)> {
-    let consumer: BaseConsumer = ClientConfig::new()
-        .set("bootstrap.servers", brokers)
-        .set("group.id", "look")
-        .set("enable.auto.commit", "false")
-        .create()
-        .expect("a consumer");
-    let mut list = TopicPartitionList::new();
-    list.add_partition_offset(topic, 0, Offset::Beginning).expect("an offset");
-    consumer.assign(&list).expect("assigned");
-    let (_, high) = consumer.fetch_watermarks(topic, 0, Duration::from_secs(10)).expect("its end");
-    let mut seen = Vec::new();
-    while (seen.len() as i64) < high {
-        let message = consumer.poll(Duration::from_secs(10)).expect("a record in time").expect("a record");
-        let key = String::from_utf8_lossy(message.key().expect("a key")).into_owned();
-        let event: serde_json::Value =
-            serde_json::from_slice(message.payload().expect("a value")).expect("JSON");
-        seen.push((key, event["number"].as_u64().expect("a number")));
-    }
-    seen
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_relay_to_kafka_delivers_in_order_and_a_sigterm_repeats_nothing() {
-    let broker = Broker::create(&Options::new()).expect("a broker starts");
-    broker.create_topic("orders", 1).expect("a topic");
-    let fixture = Fixture::new().await;
-    fixture.run(&["migrate"]);
-    let settings = format!(
-        "[relay]\nlease = \"5s\"\n[http]\nlisten = \"off\"\n\
-         [[subscription]]\nname = \"out\"\nsink = \"kafka\"\nbatch = 50\n\
-         [sink.kafka]\ntype = \"kafka\"\nbrokers = \"{}\"\n",
-        broker.bootstrap()
-    );
-    let mut first = RelayProcess::with(fixture.folder.path(), &fixture.url, "first", &settings);
-    fixture.record(0, 200).await;
-    until_true("some are delivered", || topic(&broker.bootstrap(), "orders").len() > 50).await;
-    first.signal("TERM");
-    assert_eq!(first.ended(), Some(0), "{}", first.log());
-    fixture.record(200, 250).await;
-    let _second = RelayProcess::with(fixture.folder.path(), &fixture.url, "second", &settings);
-    until_true("all are delivered", || topic(&broker.bootstrap(), "orders").len() >= 250).await;
-    let seen = topic(&broker.bootstrap(), "orders");
-    assert_eq!((in_order(&seen), seen.len()), (250, 250), "none is lost and none came twice");
 }
