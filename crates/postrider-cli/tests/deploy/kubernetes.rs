@@ -99,6 +99,9 @@ fn what_kubernetes_is_given_is_as_its_api_has_it_and_fits_together() {
     assert_eq!(understood["http"]["listen"], format!("0.0.0.0:{port}"));
 }
 
+/// The versions of Kubernetes by whose schemas the file is checked.
+const VERSIONS: [&str; 2] = ["1.30", "1.37"];
+
 /// Whether the schemas that Kubernetes publishes of its API take a file, and what is said of it.
 fn by_its_own_schemas(text: &str, version: &str) -> (bool, String) {
     let folder = Folder::new();
@@ -113,7 +116,7 @@ fn by_its_own_schemas(text: &str, version: &str) -> (bool, String) {
 #[test]
 fn the_schemas_of_kubernetes_itself_take_the_file() {
     let file = text("deploy/kubernetes.yaml");
-    for version in ["1.30", "1.37"] {
+    for version in VERSIONS {
         let (taken, said) = by_its_own_schemas(&file, version);
         assert!(taken && !said.contains("WARN"), "{version}: {said}");
         assert_eq!(said.matches(" passed for resource ").count(), 6, "{version}: {said}");
@@ -121,6 +124,15 @@ fn the_schemas_of_kubernetes_itself_take_the_file() {
     for (right, wrong) in [("readinessProbe:", "readynessProbe:"), ("replicas: 2", "replicas: \"2\"")] {
         let (taken, said) = by_its_own_schemas(&file.replacen(right, wrong, 1), "1.37");
         assert!(!taken, "{wrong}: {said}");
+    }
+}
+
+#[test]
+fn the_documents_name_the_versions_that_the_file_is_checked_by() {
+    let said = format!("the schemas that Kubernetes publishes of its versions {}", VERSIONS.join(" and "));
+    for document in ["deploy/README.md", "deploy/kubernetes.yaml"] {
+        let text = text(document);
+        assert!(text.contains(&said) && text.contains("not run on"), "{document} must say: {said}");
     }
 }
 
