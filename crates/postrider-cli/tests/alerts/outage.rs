@@ -12,9 +12,8 @@ use crate::is_told;
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_is_told_although_nothing_fails_and_is_over_when_the_destination_is_back() {
     let fixture = Fixture::new().await;
-    let reserved = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = reserved.local_addr().expect("an address");
-    drop(reserved);
+    // Nobody's outgoing connection is given it, until the destination listens.
+    let address = format!("127.0.0.1:{}", xtask::port::free().expect("a free port"));
     fixture.settings(&format!(
         "[[subscription]]\nname = \"gone\"\nsink = \"gone\"\norder = \"none\"\n\
          [sink.gone]\ntype = \"http\"\nurl = \"http://{address}/\"\nformat = \"structured\"\n\
@@ -37,7 +36,7 @@ async fn an_outage_is_told_although_nothing_fails_and_is_over_when_the_destinati
     };
     assert!(code == Some(1) && fires("gone") && !fires("mail"), "only the one that is away: {said}");
 
-    let back = tokio::net::TcpListener::bind(address).await.expect("its port again");
+    let back = tokio::net::TcpListener::bind(&address).await.expect("its port");
     let server = tokio::spawn(async move {
         let _ = axum::serve(back, Router::new().fallback(async || StatusCode::NO_CONTENT)).await;
     });
