@@ -6,7 +6,7 @@ mod events;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use events::{PATIENCE, deliver_all, delivery, event, firsts, mock, versions};
+use events::{PATIENCE, deliver_all, deliver_all_and, delivery, event, firsts, mock, versions};
 use postrider::store::{Outcome, Sink};
 use postrider::{Order, Recorded};
 use postrider_kafka::{ErrorClass, Kafka};
@@ -196,11 +196,17 @@ async fn a_batch_whose_time_is_over_is_taken_back_as_a_whole() {
     deliver_all(&sink, vec![event("a", 1)], Order::Key).await;
     mock.broker_round_trip_time(1, Duration::from_millis(150)).expect("slow answers");
     let events: Vec<Recorded> = (2..=1000).map(|version| event("a", version)).collect();
-    let quicker = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        mock.broker_round_trip_time(1, Duration::ZERO).expect("quick answers");
-    };
-    tokio::join!(deliver_all(&sink, events, Order::Key), quicker);
+    let mut taken_back = Vec::new();
+    deliver_all_and(&sink, events, Order::Key, |result, outcomes| {
+        if result.is_err() {
+            let taken = outcomes.iter().take_while(|outcome| outcome.is_some()).count();
+            taken_back.push((taken, outcomes.iter().flatten().count(), outcomes.len()));
+            mock.broker_round_trip_time(1, Duration::ZERO).expect("quick answers");
+        }
+    })
+    .await;
+    let (taken, reported, all) = *taken_back.first().expect("the time of a batch was over");
+    assert!(taken < all && reported == taken, "none behind the first that was taken back: {taken_back:?}");
     let found = versions(&mock, 1).remove("a").expect("versions");
     let firsts = firsts(&found);
     let gap = firsts.windows(2).find(|pair| pair[1] != pair[0] + 1);

@@ -54,13 +54,24 @@ pub async fn deliver(sink: &Kafka, events: &[Recorded]) -> (Result<(), Unavailab
 }
 
 /// Delivers events until each is, as a relay does: what was not reported is given again, in the same order.
-pub async fn deliver_all(sink: &Kafka, mut left: Vec<Recorded>, order: Order) {
+pub async fn deliver_all(sink: &Kafka, left: Vec<Recorded>, order: Order) {
+    deliver_all_and(sink, left, order, |_, _| {}).await;
+}
+
+/// The same; `see` is told what the sink says of itself and of each event, each time.
+pub async fn deliver_all_and(
+    sink: &Kafka,
+    mut left: Vec<Recorded>,
+    order: Order,
+    mut see: impl FnMut(&Result<(), Unavailable>, &[Option<Outcome>]),
+) {
     let end = Instant::now() + PATIENCE;
     while !left.is_empty() {
         assert!(Instant::now() < end, "{order}: {} are left", left.len());
         let next = delivery(&left, order);
-        let _ = sink.deliver(Arc::clone(&next)).await;
+        let result = sink.deliver(Arc::clone(&next)).await;
         let outcomes = next.take_outcomes();
+        see(&result, &outcomes);
         let mut rest = outcomes.iter();
         left.retain(|_| !rest.next().and_then(Option::as_ref).is_some_and(Outcome::is_delivered));
     }
