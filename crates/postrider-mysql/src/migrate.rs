@@ -3,6 +3,8 @@
 //! DDL commits by itself here, so a migration is not one transaction: every statement of it may run twice, and its version is
 //! written last. Publishers go on meanwhile.
 
+use std::time::{Duration, Instant};
+
 use postrider_core::{Error, ErrorKind, Result};
 use postrider_sql::Columns;
 use postrider_sql::migration::{Migration, refuse_newer, refuse_other};
@@ -52,9 +54,24 @@ const APPLIED: &str =
     "insert ignore into postrider_migration (version, name, applied_at) values (?, ?, utc_timestamp(6))";
 
 /// One process migrates a database at a time; the name is of the database, and short enough for both servers.
-const LOCK: &str =
-    "select get_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)), 60) as locked";
-const UNLOCK: &str = "do release_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)))";
+macro_rules! lock_name {
+    () => {
+        "concat('postrider migrate ', left(sha2(database(), 256), 32))"
+    };
+}
+
+const LOCK: &str = concat!("select get_lock(", lock_name!(), ", ?) as locked");
+const UNLOCK: &str = concat!("do release_lock(", lock_name!(), ")");
+/// Which connection has the lock; null if none.
+const LOCKED_BY: &str = concat!("select cast(is_used_lock(", lock_name!(), ") as signed) as holder");
+/// Whose it is; nobody's for who may not see it.
+const ACCOUNT: &str =
+    "select concat(user, '@', host) as account from information_schema.processlist where id = ?";
+
+/// How long a migration waits for another one, or for whoever else has its lock.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+/// After this time somebody is told what it waits for.
+const TELL_AFTER: Duration = Duration::from_secs(3);
 
 /// A connection of the pool with settings of our own: it is closed afterwards, so that the application never gets it.
 async fn session(pool: &MySqlPool, op: &'static str) -> Result<Session> {
@@ -135,7 +152,7 @@ pub async fn migrate_to(pool: &MySqlPool, version: i64) -> Result<()> {
 
 /// Brings the schema up to date, makes its triggers and routines anew where they are missing, and sets the largest payload, if one is given.
 /// Many may do it at once; one of them does.
-pub(crate) async fn migrate(pool: &MySqlPool, max_payload: Option<usize>) -> Result<()> {
+pub(crate) async fn migrate(pool: &MySqlPool, max_payload: Option<usize>, patience: Duration) -> Result<()> {
     const OP: &str = "migrate";
     let mut conn = session(pool, OP).await?;
     let kind = server::check(&mut conn, OP).await?;
@@ -147,12 +164,7 @@ pub(crate) async fn migrate(pool: &MySqlPool, max_payload: Option<usize>) -> Res
     {
         return Ok(());
     }
-    let locked = query(LOCK).fetch_one(&mut *conn).await.map_err(failed(OP))?;
-    if locked.number("locked", OP).unwrap_or(0) != 1 {
-        let message =
-            "another process has been migrating this database for a minute; try again when it is done";
-        return Err(Error::new(ErrorKind::Conflict, OP, message));
-    }
+    lock(&mut conn, patience, OP).await?;
     let done = async {
         apply(&mut conn, kind, OP).await?;
         set(&mut conn, max_payload, kind, OP).await
@@ -160,6 +172,46 @@ pub(crate) async fn migrate(pool: &MySqlPool, max_payload: Option<usize>) -> Res
     let done = done.await;
     query(UNLOCK).execute(&mut *conn).await.map_err(failed(OP))?;
     done
+}
+
+/// Takes the lock of migrations. Another migration is waited for, and whoever else has the lock, because any user can take it; but
+/// not without a word, and not for ever.
+async fn lock(conn: &mut MySqlConnection, patience: Duration, op: &'static str) -> Result<()> {
+    let begun = Instant::now();
+    let mut told = false;
+    loop {
+        // It answers in between, so that somebody can be told.
+        let wait = TELL_AFTER.min(patience.saturating_sub(begun.elapsed())).as_secs();
+        let locked = query(LOCK).bind(wait).fetch_one(&mut *conn).await.map_err(failed(op))?;
+        if locked.maybe_number("locked", op)? == Some(1) {
+            return Ok(());
+        }
+        let is_over = begun.elapsed() + Duration::from_secs(1) > patience;
+        if is_over || !told {
+            let (who, remedy) = holder(conn, op).await?;
+            let what = format!("the lock for migrations of this database is held by {who}");
+            if is_over {
+                return Err(Error::new(ErrorKind::Conflict, op, what).with_hint(remedy));
+            }
+            tracing::warn!("{what}; waiting until it is free");
+            told = true;
+        }
+    }
+}
+
+/// Who has the lock of migrations, and what to do about it.
+async fn holder(conn: &mut MySqlConnection, op: &'static str) -> Result<(String, String)> {
+    let row = query(LOCKED_BY).fetch_one(&mut *conn).await.map_err(failed(op))?;
+    let Some(id) = row.maybe_number("holder", op)? else {
+        return Ok(("a connection that has ended since".into(), "try again".into()));
+    };
+    let account = query(ACCOUNT).bind(id).fetch_optional(conn).await.ok().flatten();
+    let account = account.and_then(|row| row.maybe_text("account", op).ok().flatten());
+    let account = account.map(|account| format!(" ({account})")).unwrap_or_default();
+    let remedy = format!(
+        "wait until its migration has ended, or end that connection as an administrator (`kill {id}`), and try again"
+    );
+    Ok((format!("connection {id} of the database{account}"), remedy))
 }
 
 /// Whether the largest payload is the one that is given; nobody who may not ask for it may set it.

@@ -1,6 +1,7 @@
 //! The handle that an application records with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postrider_core::{Clock, Limits, RecordOptions, Result};
 use postrider_sql::Settings;
@@ -93,11 +94,23 @@ impl Outbox {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct OutboxBuilder {
     settings: Settings,
     store: StoreOptions,
     planted: bool,
+    patience: Duration,
+}
+
+impl Default for OutboxBuilder {
+    fn default() -> Self {
+        Self {
+            settings: Settings::default(),
+            store: StoreOptions::default(),
+            planted: false,
+            patience: migrate::PATIENCE,
+        }
+    }
 }
 
 impl OutboxBuilder {
@@ -118,9 +131,17 @@ impl OutboxBuilder {
         self
     }
 
+    /// How long a migration waits for the lock of migrations: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn migration_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// Migrates the schema and returns the outbox.
     pub async fn migrated(self, pool: &MySqlPool) -> Result<Outbox> {
-        migrate::migrate(pool, self.settings.max_payload()).await?;
+        migrate::migrate(pool, self.settings.max_payload(), self.patience).await?;
         self.open(pool, "migrate").await
     }
 

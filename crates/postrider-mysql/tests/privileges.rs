@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use postrider_conformance::relay::{drain, event, subscribe};
 use postrider_core::{Clock, ErrorKind, EventLog, Limits, NewEvent, Subscription};
 use postrider_mysql::Outbox;
@@ -199,5 +201,32 @@ async fn a_relay_may_call_everything_and_change_no_table() {
         }
     }
     relay.close().await;
+    users.end().await;
+}
+
+/// Who holds the lock of migrations is named, and not taken for another migration: any user can take it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_that_a_stranger_locks_out_says_who_it_is() {
+    let users = Users::make().await;
+    let mut stranger = users.pool(0).acquire().await.expect("a connection").detach();
+    let lock = "select cast(connection_id() as signed), \
+                cast(get_lock(concat('postrider migrate ', left(sha2(database(), 256), 32)), 0) as signed)";
+    let row = sqlx::query(lock).fetch_one(&mut stranger).await.expect("a lock");
+    let (connection, locked): (i64, i64) = (row.get(0), row.get(1));
+    assert_eq!(locked, 1);
+    // There is something to do.
+    users.log.run("drop trigger postrider_event_record").await;
+    let hasty = || Outbox::builder().migration_patience(Duration::from_millis(300));
+    let locked_out = hasty().migrated(&users.log.pool).await.expect_err("it is locked");
+    assert_eq!(locked_out.kind(), ErrorKind::Conflict);
+    let sentence = locked_out.to_string();
+    let said = format!("is held by connection {connection} of the database ({}@", users.names[0]);
+    assert!(sentence.contains(&said), "{sentence}");
+    let remedy = locked_out.hint().unwrap_or_default();
+    assert!(remedy.contains(&format!("`kill {connection}`")), "{remedy}");
+    // It is given back, and nobody is in the way.
+    sqlx::query("do release_all_locks()").execute(&mut stranger).await.expect("released");
+    hasty().migrated(&users.log.pool).await.expect("nobody has it");
+    drop(stranger);
     users.end().await;
 }

@@ -60,7 +60,9 @@ pub fn migration_sql_since(schema: &str, applied: i32) -> Result<String> {
         return Ok(format!("-- the schema {} is up to date: version {applied}\n", schema.name));
     }
     let mut text = format!("begin;\n{SESSION}");
-    text.push_str(&format!("do $$ begin perform pg_advisory_xact_lock({}); end $$;\n", lock_of(&schema)));
+    text.push_str(
+        &schema.fill(&LOCK.replace("{holder}", LOCKED_BY).replace("$1", &lock_of(&schema).to_string())),
+    );
     text.push_str(&schema.fill(PREPARE));
     text.push_str(&schema.fill(EXPECT).replace("{version}", &applied.to_string()));
     for (place, (name, sql)) in pending(applied) {
@@ -108,6 +110,32 @@ const LOCKED_BY: &str = "select 'process ' || l.pid || ' of the database (user '
      where l.locktype = 'advisory' and l.granted and l.objsubid = 1 \
        and l.database = (select oid from pg_database where datname = current_database()) \
        and (l.classid::bigint << 32) | l.objid::bigint = $1";
+
+/// What [`lock`] does, in SQL: $1 is the lock, {holder} says who has it.
+const LOCK: &str = "do $$
+declare
+    begun timestamptz := clock_timestamp();
+    told boolean := false;
+    holder text;
+begin
+    while not pg_try_advisory_xact_lock($1) loop
+        if not told and clock_timestamp() - begun > interval '3 seconds' then
+            holder := ({holder} limit 1);
+            raise warning 'postrider: the lock for migrations of the schema {schema} is held by %; waiting until it is free',
+                coalesce(holder, 'a session that has ended since');
+            told := true;
+        end if;
+        if clock_timestamp() - begun > interval '5 minutes' then
+            holder := ({holder} limit 1);
+            raise exception 'postrider: the lock for migrations of the schema {schema} is held by %',
+                coalesce(holder, 'a session that has ended since')
+                using errcode = 'lock_not_available',
+                      hint = 'Wait until its migration has ended, or end that session, and try again.';
+        end if;
+        perform pg_sleep(0.1);
+    end loop;
+end $$;
+";
 
 const EXPECT: &str = "do $$
 begin

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{drain, event, subscribe};
 use postrider_core::{Clock, ErrorKind, EventLog, Limits, Operate, Replay, ReplayFrom, Sweep};
-use postrider_postgres::Outbox;
+use postrider_postgres::{Outbox, migration_sql};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 use support::{Pg, PgLog, server};
@@ -343,6 +343,18 @@ async fn a_migration_that_a_stranger_locks_out_says_who_it_is() {
     assert_eq!(locked.kind(), ErrorKind::Conflict);
     let sentence = locked.to_string();
     assert!(sentence.contains(&format!("(user {})", publisher.role)), "{sentence}");
+    // What a DBA runs by hand says the same, when its time is over.
+    let printed = migration_sql(&schema).expect("a good name");
+    let hasty = printed.replace("interval '5 minutes'", "interval '300 milliseconds'");
+    assert_ne!(hasty, printed);
+    let mut dba = publisher.connect().await;
+    let locked = sqlx::raw_sql(AssertSqlSafe(hasty)).execute(&mut dba).await;
+    let sentence = locked.expect_err("it is locked").to_string();
+    let said = format!("the lock for migrations of the schema {schema} is held by process ");
+    assert!(
+        sentence.contains(&said) && sentence.contains(&format!("(user {})", publisher.role)),
+        "{sentence}"
+    );
     drop(stranger);
     publisher.end().await;
 }
