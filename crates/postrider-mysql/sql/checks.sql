@@ -1,5 +1,5 @@
 -- What the checks go by. Lock: none. Index: both ends of the log, the primary keys. Parameters: ?1 the time.
-select (select group_concat(u.name order by u.name separator ', ')
+select (select cast(json_arrayagg(u.name) as char)
         from (select distinct s.name
               from postrider_subscription s join postrider_lane l on l.subscription = s.name
               where not s.paused

@@ -10,6 +10,7 @@ use sqlx_mysql::{MySqlConnection, MySqlRow};
 use crate::error::failed;
 use crate::months;
 use crate::position;
+use crate::relays;
 use crate::routines;
 use crate::store::MySqlStore;
 
@@ -30,6 +31,7 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
     store.catch_up(&mut conn, OP).await?;
     let now = store.now(&mut conn, OP).await?;
     let row = store.sql.query(statement!("checks.sql")).bind(now).fetch_one(&mut conn, OP).await?;
+    let relays = relays::known(store, &mut conn, now).await?;
     let mut checks = vec![
         clock(&row, asked_at)?,
         zone(&row)?,
@@ -44,7 +46,7 @@ pub(crate) async fn checks(store: &MySqlStore, asked_at: OffsetDateTime) -> Resu
         holes(&row)?,
         positions(ends),
         routines_there(&mut conn).await?,
-        lanes(row.maybe_text("unheld", OP)?.as_deref()),
+        lanes(row.maybe_text("unheld", OP)?.as_deref(), &relays),
         inbox(row.maybe_text("forgetful", OP)?.as_deref()),
     ];
     checks.push(match position::check_end(&mut conn, OP).await {

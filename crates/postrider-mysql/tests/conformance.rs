@@ -2,6 +2,7 @@
 
 mod support;
 
+use postrider_conformance::promises::relays;
 use support::My;
 
 mod repeatable_read {
@@ -25,4 +26,9 @@ mod read_committed {
             ..My::default()
         });
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_what_no_relay_has_is_said_to_be_unread() {
+    relays::only_what_no_relay_has_is_said_to_be_unread(&My::default()).await;
 }

@@ -27,7 +27,7 @@ select clock_timestamp() as database_now,
        (select last_value from {schema}.event_id) as sequence,
        (select seqcache from pg_sequence where seqrelid = '{schema}.event_id'::regclass) as sequence_cache,
        greatest((select max(id) from {schema}.event), (select max(frontier) from {schema}.lane), 0) as highest,
-       (select string_agg(distinct subscription, ', ') from unheld) as unheld,
+       (select json_agg(distinct subscription)::text from unheld) as unheld,
        (select string_agg(s.name, ', ') from {schema}.subscription s join {schema}.forgotten f on f.consumer = s.name
         where s.replay
           and f.handled_at >= (select e.recorded_at from {schema}.event e order by e.id limit 1)) as forgetful,

@@ -43,13 +43,14 @@ impl PgStore {
                     };
                 }
             };
+        let relays = self.known_relays(&self.pool).await?;
         let mut checks = vec![
             self.schema(&row)?,
             grants(&row)?,
             clock(&row, now + asked.elapsed())?,
             transactions(&row)?,
             self.sequence(&row)?,
-            lanes(row::opt_text(&row, 9)?),
+            lanes(row::opt_text(&row, 9)?, &relays),
             inbox(row::opt_text(&row, 10)?),
             dead_rows(&row)?,
             restore(&row)?,

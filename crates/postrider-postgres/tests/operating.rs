@@ -13,7 +13,7 @@ use postrider_conformance::engine::operating::{
     a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
     a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
-use postrider_conformance::promises::replay_among_writers;
+use postrider_conformance::promises::{relays, replay_among_writers};
 use postrider_conformance::relay::{
     LONG, claim, commit_one, drain, event, ids, log_with_clock, read, settle, subscribe,
 };
@@ -254,4 +254,9 @@ async fn a_handler_that_is_at_work_during_a_replay_is_waited_for() {
     let (again, first) = log.outbox.begin(effect(&heir)).await.expect("begin");
     assert_eq!(first, [false], "and its effect does not");
     Outbox::rollback(again).await.expect("rollback");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_what_no_relay_has_is_said_to_be_unread() {
+    relays::only_what_no_relay_has_is_said_to_be_unread(&Pg::default()).await;
 }

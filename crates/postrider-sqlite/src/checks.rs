@@ -10,6 +10,7 @@ use sqlx_sqlite::{SqliteConnection, SqliteRow};
 
 use crate::error::failed;
 use crate::position;
+use crate::relays;
 use crate::store::SqliteStore;
 
 const OP: &str = "checks";
@@ -22,10 +23,11 @@ pub(crate) async fn checks(store: &SqliteStore) -> Result<Vec<Check>> {
     let mut conn = store.conn(OP).await?;
     let now = store.now(&mut conn, OP).await?;
     let row = store.sql.query(statement!("checks.sql")).bind(now).fetch_one(&mut conn, OP).await?;
+    let relays = relays::known(store, &mut conn, now).await?;
     let mut checks = vec![
         journal(&row)?,
         patience(&row)?,
-        lanes(row.maybe_text("unheld", OP)?.as_deref()),
+        lanes(row.maybe_text("unheld", OP)?.as_deref(), &relays),
         inbox(row.maybe_text("forgetful", OP)?.as_deref()),
         space(&row)?,
     ];

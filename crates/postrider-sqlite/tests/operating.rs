@@ -11,6 +11,7 @@ use postrider_conformance::engine::operating::{
     a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
     a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
+use postrider_conformance::promises::relays;
 use postrider_conformance::relay::{LONG, commit_one, drain, log_with_clock, subscribe};
 use postrider_core::{AuditEntry, Check, Clock, OffsetDateTime, Severity, Sweep};
 use support::Lite;
@@ -92,4 +93,9 @@ async fn checks_find_what_is_wrong() {
     assert_eq!(store.sweep(&Sweep::Inbox { older_than: LONG, limit: 10 }).await.expect("sweep").taken, 1);
     let found = checks().await;
     assert_eq!((verdict(&found, "inbox").0, verdict(&found, "lanes").0), (Severity::Warn, Severity::Good));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_what_no_relay_has_is_said_to_be_unread() {
+    relays::only_what_no_relay_has_is_said_to_be_unread(&Lite::default()).await;
 }

@@ -4,8 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use postrider::postgres;
-use postrider::store::{DeliveryChange, DeliveryFailure, EventLog, Settlement, Subscription};
+use postrider::store::{
+    Coordinate, DeliveryChange, DeliveryFailure, EventLog, RelayReport, RelayRun, Settlement, Subscription,
+};
+use postrider::{OnDead, Order, Uuid, postgres};
 use postrider_testkit::address;
 use sqlx::{Connection, PgConnection};
 
@@ -150,6 +152,48 @@ async fn an_old_event_that_is_retried_is_no_backlog() {
     fixture.doctor(kept).assert("backlog", "ok", &[]);
     fixture.run(old).await;
     fixture.doctor(kept).assert("backlog", "warn", &["hooks blocks retention", "catch up"]);
+}
+
+/// A relay gives back a lane that waits for a person: that it has the subscription is enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strict_lane_behind_a_dead_event_has_a_relay_though_nobody_holds_it() {
+    let fixture = Fixture::new().await;
+    let store =
+        postgres::Outbox::connect(&fixture.pool).await.expect("migrated").store().await.expect("a store");
+    let strict = Subscription::new("hooks").order(Order::Strict).on_dead(OnDead::Hold);
+    store.subscribe(&strict).await.expect("subscribed");
+    fixture.record("orders", "OrderPaid").await;
+    let long = Duration::from_secs(600);
+    let mut lease = store.claim("hooks", "night-1", long).await.expect("claim").expect("a free lane");
+    let batch = store.read(&lease, &lease.position.clone(), 10).await.expect("read");
+    let mut settlement = Settlement::of(&batch);
+    let failure = DeliveryFailure::new("rejected", "there is no such address");
+    settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure));
+    store.settle(&mut lease, &settlement).await.expect("settle");
+    fixture.record("orders", "OrderPaid").await;
+    let old = "begin; set local session_replication_role = replica; \
+               update postrider.event set recorded_at = now() - interval '1 hour'; commit";
+    fixture.run(old).await;
+    store.release(lease).await.expect("released");
+    let unread = ["no relay reads the waiting events of: hooks"];
+    fixture.doctor("").assert("lanes", "warn", &unread);
+    let run = RelayRun { subscription: "hooks".into(), ..RelayRun::default() };
+    let report = RelayReport {
+        id: Uuid::now_v7(),
+        name: "night-1".into(),
+        host: "shop-1".into(),
+        process: 4711,
+        version: "0.1.0".into(),
+        runs: vec![run],
+    };
+    store.heartbeat(&report).await.expect("a heartbeat");
+    let found = fixture.doctor("");
+    found.assert("lanes", "ok", &["every subscription with events to read has a relay"]);
+    found.assert("relays", "ok", &["every subscription has one"]);
+    found.assert("dead events", "warn", &["hooks: 1 dead event holds its lane"]);
+    let status = fixture.command(&["status", "--json"]).output().expect("it runs");
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    assert_eq!(status["subscriptions"][0]["state"], "held", "{status}");
 }
 
 /// Retention waits until each subscription has passed an event, whatever its filter says of it.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use postrider_core::{
-    ErrorKind, Pause, RelayInfo, RelayReport, RelayRun, Store, Subscribed, Subscription, Uuid,
+    ErrorKind, OffsetDateTime, Pause, RelayInfo, RelayReport, RelayRun, Severity, Store, Subscribed,
+    Subscription, Uuid,
 };
 
 use crate::harness::Harness;
-use crate::relay::{log_with_clock, subscribe};
+use crate::relay::{LONG, commit_one, log_with_clock, subscribe};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -135,4 +136,31 @@ pub async fn one_is_told_that_a_subscription_is_new(harness: &dyn Harness) {
     assert_eq!(told.iter().filter(|told| **told == Subscribed::New).count(), 1, "{told:?}");
     let again = log.store().subscribe(&Subscription::new("s").lanes(2)).await.expect("subscribe");
     assert_eq!(again, Subscribed::Known);
+}
+
+/// What no relay reads is found, and only that: a relay that has a subscription may hold no lane of it, while it waits for a retry or for a
+/// person. Of stores that look for it.
+pub async fn only_what_no_relay_has_is_said_to_be_unread(harness: &dyn Harness) {
+    let (log, clock) = log_with_clock(harness).await;
+    let (store, operator) = (log.store(), log.store());
+    let unread = async || {
+        let checks = operator.checks(OffsetDateTime::now_utc()).await.expect("checks");
+        let lanes = checks.into_iter().find(|check| check.name == "lanes").expect("a look at the lanes");
+        (lanes.severity, lanes.what)
+    };
+    let all_read = (Severity::Good, "every subscription with events to read has a relay".to_owned());
+    let unread_of = |names: &str| (Severity::Warn, format!("no relay reads the waiting events of: {names}"));
+    for name in ["\u{fc}ber \"alles\", und mehr", "mail"] {
+        subscribe(&*store, name).await;
+    }
+    commit_one(&*log, "a").await;
+    assert_eq!(unread().await, all_read, "just recorded");
+    clock.advance(LONG);
+    assert_eq!(unread().await, unread_of("mail, \u{fc}ber \"alles\", und mehr"));
+    store.heartbeat(&report("night-1", &["\u{fc}ber \"alles\", und mehr"])).await.expect("heartbeat");
+    assert_eq!(unread().await, unread_of("mail"));
+    store.heartbeat(&report("night-2", &["mail"])).await.expect("heartbeat");
+    assert_eq!(unread().await, all_read);
+    clock.advance(RelayInfo::GONE_AFTER);
+    assert_eq!(unread().await, unread_of("mail, \u{fc}ber \"alles\", und mehr"), "they are gone");
 }
