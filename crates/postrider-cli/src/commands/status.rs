@@ -1,6 +1,6 @@
 //! `postrider status`: how the subscriptions are doing, and who holds their lanes.
 
-mod look;
+pub(crate) mod look;
 mod show;
 
 use std::time::Duration;

@@ -24,8 +24,23 @@ async fn subscriptions_are_listed_as_they_are_in_force(log: Log) {
     assert_eq!((&list[0]["lanes"], &list[0]["lanes_next"]), (&1.into(), &3.into()));
     assert_eq!((&list[1]["on_dead"], &list[1]["order"]), (&"hold".into(), &"key".into()));
     assert_eq!((&list[2]["paused"], &list[2]["start"]), (&true.into(), &"beginning".into()));
+    let states = |list: &serde_json::Value| {
+        let states = list.as_array().expect("an array").iter().map(|each| each["state"].to_string());
+        states.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(states(&list), r#""no_relay" "delivering" "paused""#);
     let text = mess.log.run(&["subscriptions", "list"]).good();
-    assert!(text.contains("1 to 3") && text.contains("paused"), "{text}");
+    assert!(text.contains("1 to 3"), "{text}");
+    for (name, state) in [("growing", "no relay"), ("mail", "delivering"), ("resting", "paused")] {
+        let row = text.lines().find(|line| line.contains(name)).expect("its row");
+        assert!(row.contains(&format!(" {state} ")), "{name} is {state}: {text}");
+    }
+    // The words are those of the status, whoever holds a lane just now.
+    mess.log.run_by("night-1", &["growing"]).await;
+    let status = mess.log.run(&["status", "--json"]).json();
+    let list = mess.log.run(&["subscriptions", "list", "--json"]).json();
+    assert_eq!(states(&list), states(&status["subscriptions"]));
+    assert_eq!(list[0]["state"], "delivering", "a relay has it, and an event waits for it");
 }
 
 async fn a_subscription_is_made_by_flags_or_from_the_settings(log: Log) {

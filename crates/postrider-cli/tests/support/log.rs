@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::store::{
-    ArchiveOptions, DeliveryChange, DeliveryFailure, EventRef, Lease, LeaseStatus, Settlement, Store,
-    Subscription, Sweep,
+    ArchiveOptions, DeliveryChange, DeliveryFailure, EventRef, Lease, LeaseStatus, RelayReport, RelayRun,
+    Settlement, Store, Subscription, Sweep,
 };
 use postrider::{NewEvent, OnDead, Payload, Uuid, postgres, sqlite};
 use sqlx::PgPool;
@@ -173,6 +173,20 @@ impl Log {
     pub async fn claim(&self, subscription: &str) -> Lease {
         let lease = self.store.claim(subscription, "relay-1", LONG).await.expect("claim");
         lease.expect("a free lane")
+    }
+
+    /// Makes a relay known that has these subscriptions, and holds no lane.
+    pub async fn run_by(&self, relay: &str, subscriptions: &[&str]) {
+        let run = |name: &&str| RelayRun { subscription: (*name).to_owned(), ..RelayRun::default() };
+        let report = RelayReport {
+            id: Uuid::now_v7(),
+            name: relay.to_owned(),
+            host: "shop-1".to_owned(),
+            process: 4711,
+            version: "0.1.0".to_owned(),
+            runs: subscriptions.iter().map(run).collect(),
+        };
+        self.store.heartbeat(&report).await.expect("a heartbeat");
     }
 
     /// Reads all there is and settles it, with what failed; the lane stays held.

@@ -106,7 +106,7 @@ pub(crate) struct Gone {
 }
 
 /// A condition for programs: one word.
-fn word<S: Serializer>(condition: &SubscriptionState, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn word<S: Serializer>(condition: &SubscriptionState, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&condition.as_str().replace(' ', "_"))
 }
 

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use postrider::Start;
-use postrider::store::SubscriptionInfo;
+use postrider::store::{SubscriptionInfo, SubscriptionState};
 use serde::Serialize;
 
+use super::super::status::look::{self, SubscriptionStatus};
 use super::wanted;
 use crate::Failure;
 use crate::database::SharedStore;
@@ -29,13 +30,15 @@ struct Listed {
     order: &'static str,
     on_dead: &'static str,
     replay: bool,
+    #[serde(serialize_with = "look::word")]
+    state: SubscriptionState,
     paused: bool,
     away: Option<String>,
     created_at: Time,
 }
 
 impl Listed {
-    fn of(info: &SubscriptionInfo) -> Self {
+    fn of(info: &SubscriptionInfo, status: SubscriptionStatus) -> Self {
         let subscription = &info.subscription;
         let texts = |patterns: &[postrider::store::Pattern]| {
             patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect()
@@ -50,8 +53,9 @@ impl Listed {
             order: subscription.order.as_str(),
             on_dead: subscription.on_dead.as_str(),
             replay: subscription.replay,
-            paused: info.paused,
-            away: info.away().map(|(reason, _)| reason.to_owned()),
+            state: status.state,
+            paused: status.paused,
+            away: status.away.map(|away| away.reason),
             created_at: Time(info.created_at),
         }
     }
@@ -70,10 +74,29 @@ fn start(start: Start) -> String {
 /// Lists them.
 pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool, Failure> {
     let infos = log.subscriptions().await?;
+    let listed = listed(&infos, look::look(log, None).await?.subscriptions);
     if arguments.json {
-        output::json(&infos.iter().map(Listed::of).collect::<Vec<_>>())?;
+        output::json(&listed.into_iter().map(|(_, listed)| listed).collect::<Vec<_>>())?;
         return Ok(true);
     }
+    if listed.is_empty() {
+        output::line("there are no subscriptions yet")?;
+    } else {
+        table(listed).show()?;
+    }
+    Ok(true)
+}
+
+/// Each with what it is doing; what was removed meanwhile is left out.
+fn listed(infos: &[SubscriptionInfo], looked: Vec<SubscriptionStatus>) -> Vec<(&SubscriptionInfo, Listed)> {
+    let of = |status: SubscriptionStatus| {
+        let info = infos.iter().find(|info| info.subscription.name == status.subscription)?;
+        Some((info, Listed::of(info, status)))
+    };
+    looked.into_iter().filter_map(of).collect()
+}
+
+fn table(all: Vec<(&SubscriptionInfo, Listed)>) -> Table {
     let mut table = Table::new([
         Column::text("name"),
         Column::text("streams"),
@@ -86,8 +109,7 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
         Column::whole("start").spare(),
         Column::whole("made").spare(),
     ]);
-    for info in &infos {
-        let listed = Listed::of(info);
+    for (info, listed) in all {
         let (streams, types) = wanted(&info.subscription);
         let lanes = match info.lanes_next {
             Some(next) => format!("{} to {next}", listed.lanes),
@@ -101,20 +123,10 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
             listed.order.to_owned(),
             listed.on_dead.to_owned(),
             if listed.replay { "allowed" } else { "forbidden" }.to_owned(),
-            match (listed.paused, &listed.away) {
-                (true, _) => "paused",
-                (false, Some(_)) => "away",
-                (false, None) => "active",
-            }
-            .to_owned(),
+            listed.state.as_str().to_owned(),
             listed.start,
             output::when(info.created_at),
         ]);
     }
-    if table.is_empty() {
-        output::line("there are no subscriptions yet")?;
-    } else {
-        table.show()?;
-    }
-    Ok(true)
+    table
 }
