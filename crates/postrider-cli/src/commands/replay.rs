@@ -11,7 +11,7 @@ use postrider::{OffsetDateTime, Start, Uuid, asked_to_end};
 use serde::Serialize;
 use tokio::time::Instant;
 
-pub(crate) use self::catch_up::missing;
+pub(crate) use self::catch_up::{holders, missing};
 use self::unfinished::Unfinished;
 use super::progress::Progress;
 use super::{times, unknown};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use postrider::asked_to_end;
 
+pub(crate) use self::show::soon;
 use super::{times, unknown};
 use crate::Failure;
 use crate::config::Config;

@@ -103,8 +103,14 @@ async fn a_replay_that_nobody_delivers_ends_and_says_what_is_missing(log: Log) {
             && sentence.contains(" events to go."),
         "{sentence}"
     );
-    let missing = "No relay holds a lane of it; start one that has a [[subscription]] named again";
+    let missing = "No relay runs it; start one that has a [[subscription]] named again";
     assert!(sentence.contains(missing), "{sentence}");
+    // One that has it is waited for, though it holds no lane just now.
+    mess.log.run_by("night-1", &["once more"]).await;
+    let arguments = ["replay", "mail", "--event", &event, "--as", "once more", "--yes", "--wait", "300ms"];
+    let sentence = mess.log.run(&arguments).err;
+    let going_on = "night-1 has it and continues; `postrider status 'once more'` shows the progress";
+    assert!(sentence.contains(going_on) && !sentence.contains("No relay"), "{sentence}");
     assert!(said.out.contains("again replays "), "it was made: {}", said.out);
 }
 

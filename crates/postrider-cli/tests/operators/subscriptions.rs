@@ -1,5 +1,8 @@
 //! `subscriptions` shows them, makes them, and does to them what operators say.
 
+use postrider::store::{DeliveryChange, DeliveryFailure, Subscription};
+use postrider::{OnDead, Order};
+
 use crate::support::log::{Log, Mess};
 use crate::support::{RelayProcess, until_true};
 
@@ -12,6 +15,7 @@ crate::on_both!(
     lanes_are_changed_while_a_relay_runs,
     a_change_of_lanes_need_not_be_waited_for,
     a_change_of_lanes_that_does_not_end_says_what_is_missing,
+    a_strict_lane_that_is_held_is_not_said_to_have_no_relay,
     a_subscription_is_removed_by_force_only_while_it_is_held,
 );
 
@@ -168,6 +172,19 @@ async fn lanes_are_changed_while_a_relay_runs(log: Log) {
     assert_eq!(log.run(&["subscriptions", "lanes", "out", "300"]).code, Some(2));
 }
 
+/// A strict subscription whose first event is dead and holds the others; its relay is there, and holds no lane.
+async fn held(log: &Log) {
+    let strict = Subscription::new("once more").order(Order::Strict).on_dead(OnDead::Hold);
+    log.store.subscribe(&strict).await.expect("subscribe");
+    log.record("gone", 1).await;
+    let mut lease = log.claim("once more").await;
+    let failure = || DeliveryFailure::new("rejected", "there is no such address");
+    log.settle(&mut lease, |_, id| Some(DeliveryChange::dead(id, 1, failure()))).await;
+    log.record("behind", 2).await;
+    log.store.release(lease).await.expect("released");
+    log.run_by("night-1", &["once more"]).await;
+}
+
 async fn a_change_of_lanes_need_not_be_waited_for(log: Log) {
     let mess = Mess::new(log).await;
     let text = mess.log.run(&["subscriptions", "lanes", "growing", "4", "--yes", "--no-wait"]).good();
@@ -193,6 +210,19 @@ async fn a_change_of_lanes_that_does_not_end_says_what_is_missing(log: Log) {
         mess.log.run(&["subscriptions", "lanes", "mail", "2", "--wait", "1s", "--no-wait"]).code,
         Some(2)
     );
+}
+
+/// A relay gives back a lane that waits for a person: it is there all the same.
+async fn a_strict_lane_that_is_held_is_not_said_to_have_no_relay(log: Log) {
+    held(&log).await;
+    let change = ["subscriptions", "lanes", "once more", "2", "--yes", "--wait", "300ms"];
+    let said = log.run(&change);
+    let sentence = said.err.lines().last().unwrap_or_default();
+    let missing =
+        "It is held: 1 dead event holds its lane; see `postrider dead list --subscription 'once more'`";
+    assert!(said.code == Some(1) && sentence.contains(missing), "{}", said.err);
+    let list = log.run(&["subscriptions", "list", "--json"]).json();
+    assert_eq!(list[0]["state"], "held", "{list}");
 }
 
 async fn a_subscription_is_removed_by_force_only_while_it_is_held(log: Log) {

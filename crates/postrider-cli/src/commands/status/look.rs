@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::super::dead::hold::Hold;
 use super::super::replay::unfinished::{self, Unfinished};
+use super::super::unknown;
 use crate::Failure;
 use crate::database::SharedStore;
 use crate::output::Time;
@@ -163,6 +164,15 @@ pub(crate) async fn look(log: &SharedStore, only: Option<&str>) -> Result<Status
         }
     }
     Ok(Status { at: Time(OffsetDateTime::now_utc()), subscriptions })
+}
+
+/// Looks at one subscription, which must be there.
+pub(crate) async fn one(log: &SharedStore, name: &str) -> Result<SubscriptionStatus, Failure> {
+    if let Some(status) = look(log, Some(name)).await?.subscriptions.pop() {
+        return Ok(status);
+    }
+    let unknown = unknown::subscription(log.as_ref(), name).await.err();
+    Err(unknown.unwrap_or_else(|| format!("{name} was removed meanwhile").into()))
 }
 
 /// A strict lane reads nothing behind a dead event that holds.

@@ -74,7 +74,8 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
     notes
 }
 
-fn soon(at: OffsetDateTime, now: OffsetDateTime) -> String {
+/// When something happens that is to come.
+pub(crate) fn soon(at: OffsetDateTime, now: OffsetDateTime) -> String {
     if at > now { format!("in {}", output::age((at - now).unsigned_abs())) } else { "now".to_owned() }
 }
 

@@ -8,6 +8,7 @@ use postrider::store::{Relane, Subscription, SubscriptionInfo};
 use tokio::time::Instant;
 
 use super::super::progress::Progress;
+use super::super::status::look::{self, SubscriptionStatus};
 use super::super::{replay, times, unknown};
 use super::tell;
 use crate::Failure;
@@ -80,7 +81,7 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
         if step != Relane::Done && began.elapsed() >= *wait {
             progress.end();
             let took = output::age(began.elapsed());
-            let missing = replay::missing(&info);
+            let missing = missing(step, &look::one(log, name).await?);
             let what = format!("has not changed to {many} after {took}: {}. {missing}", state(step, &info));
             return if *json {
                 tell(true, name, true, &what).map(|_| false)
@@ -91,6 +92,12 @@ pub(crate) async fn run(log: &SharedStore, arguments: &Arguments) -> Result<bool
     }
     progress.end();
     tell(*json, name, true, &format!("has {many}"))
+}
+
+/// What the change is waiting for: those that have not released their lanes, or what keeps a relay from reading on.
+fn missing(step: Relane, status: &SubscriptionStatus) -> String {
+    let holders = if step == Relane::Recalling { replay::holders(status) } else { None };
+    holders.unwrap_or_else(|| replay::missing(status))
 }
 
 /// What keeps the change from being done.
