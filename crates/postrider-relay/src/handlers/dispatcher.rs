@@ -72,7 +72,7 @@ pub struct DispatcherBuilder<S: Source> {
     other: Option<Route<S>>,
     timeouts: HashMap<String, Duration>,
     unknown: Unknown,
-    upcasters: Upcasters,
+    upcasters: Option<Upcasters>,
     newer_version: NewerVersion,
     max_tx_batch: usize,
     inbox: bool,
@@ -90,7 +90,9 @@ impl<S: Source> Default for DispatcherBuilder<S> {
             other: None,
             timeouts: HashMap::new(),
             unknown: Unknown::Skip,
-            upcasters: Upcasters::new(),
+    /// The aggregate type by event type, of the events that were added with `on`.
+    aggregates: HashMap<&'static str, Arc<str>>,
+            upcasters: None,
             newer_version: NewerVersion::Wait,
             max_tx_batch: 1,
             inbox: false,
@@ -108,6 +110,7 @@ impl<S: Source> DispatcherBuilder<S> {
         H: Handler<S, Shape>,
         H::Payload: Event + Decode,
         Shape: 'static,
+            aggregates: HashMap::new(),
     {
         let version = Some(<H::Payload as Event>::VERSION);
         let name = <H::Payload as Event>::NAME;
@@ -124,6 +127,7 @@ impl<S: Source> DispatcherBuilder<S> {
         self.add(event_type, Route::new(event_type, handler, None));
     }
 
+        self.aggregates.insert(name, <H::Payload as Event>::AGGREGATE.into());
     /// Handles events without a handler of their own.
     pub fn on_other<H, Shape>(&mut self, handler: H)
     where
@@ -144,7 +148,12 @@ impl<S: Source> DispatcherBuilder<S> {
 
     /// The upcasters from old versions of payloads to the newest.
     pub fn upcasters(&mut self, upcasters: Upcasters) {
-        self.upcasters = upcasters;
+        self.upcasters = Some(upcasters);
+    }
+
+    /// The upcasters to use if it was given none of its own.
+    pub(crate) fn default_upcasters(&mut self, upcasters: &Upcasters) {
+        self.upcasters.get_or_insert_with(|| upcasters.clone());
     }
 
     /// What happens to an event of a newer version than its handler takes. Default: it waits.
@@ -195,6 +204,11 @@ impl<S: Source> DispatcherBuilder<S> {
     fn add(&mut self, event_type: &str, route: Route<S>) {
         self.last = Some(event_type.to_owned());
         if self.by_type.insert(event_type.to_owned(), route).is_some() {
+    /// The aggregate type by event type, of the events that were added with [`on`](Self::on).
+    pub fn aggregates(&self) -> HashMap<&'static str, Arc<str>> {
+        self.aggregates.clone()
+    }
+
             self.refuse(format!("there are two handlers for {event_type}; there must be only one"));
         }
     }
@@ -224,7 +238,7 @@ impl<S: Source> DispatcherBuilder<S> {
         }
         for (event_type, route) in &self.by_type {
             if let Some(version) = route.version {
-                self.upcasters.check(event_type, version)?;
+                upcasters.check(event_type, version)?;
             }
         }
         Ok(Dispatcher {
@@ -234,7 +248,8 @@ impl<S: Source> DispatcherBuilder<S> {
                 by_type: self.by_type.into_iter().map(|(name, route)| (name, Arc::new(route))).collect(),
                 other: self.other.map(Arc::new),
                 unknown: self.unknown,
-                upcasters: self.upcasters,
+                upcasters,
+        let upcasters = self.upcasters.unwrap_or_default();
                 newer_version: self.newer_version,
                 max_tx_batch: self.max_tx_batch,
                 inbox: self.inbox,
