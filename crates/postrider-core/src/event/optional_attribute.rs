@@ -9,6 +9,15 @@ use crate::{Error, ErrorKind};
 /// attributes are as large as a small payload.
 ///
 /// `"stream".parse()` reads a name. An unknown name is an error that lists the valid ones.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::{CloudEvents, OptionalAttribute};
+///
+/// // A reader in another program wants to know the stream of each event.
+/// let format = CloudEvents::default().with_optional([OptionalAttribute::Stream]);
+/// assert_eq!("stream".parse::<OptionalAttribute>().ok(), Some(OptionalAttribute::Stream));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum OptionalAttribute {

@@ -21,6 +21,14 @@ const MAX_ATTEMPTS: u32 = 4;
 const NUMBERED_KEYS: usize = 100_000;
 
 /// Where a group starts in a partition that it has no offset in.
+///
+/// ```
+/// use postrider::testing::Outbox;
+/// use postrider_kafka::{Consumer, Offsets};
+///
+/// // A new group that wants no history.
+/// let consumer = Consumer::new(&Outbox::new(), "broker:9092", "dashboard").topics(["orders"]).from(Offsets::Latest);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offsets {
     /// At the oldest record: nothing is missed.

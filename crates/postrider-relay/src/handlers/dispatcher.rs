@@ -25,6 +25,19 @@ pub struct HandlerInfo {
 }
 
 /// What happens to an event without a handler.
+///
+/// ```
+/// use postrider::{Relay, Unknown, testing::Outbox};
+///
+/// # use postrider::{Event, Failure, Received};
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: i64 }
+/// # async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> { Ok(()) }
+/// // Each type of this stream must have a handler: one without is a mistake that should be seen.
+/// let relay = Relay::new(&Outbox::new())
+///     .subscribe("receipts", |s| s.streams(["orders"]).on(receipt).unknown(Unknown::Reject));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unknown {
     /// It is skipped, and counts as delivered.
@@ -77,6 +90,8 @@ pub struct DispatcherBuilder<S: Source> {
     max_tx_batch: usize,
     inbox: bool,
     problem: Option<Error>,
+    /// The aggregate type by event type, of the events that were added with `on`.
+    aggregates: HashMap<&'static str, Arc<str>>,
     /// The events that handlers record, by the type that they handle.
     follow_ups: BTreeMap<String, Vec<String>>,
     /// The type of the handler that was added last.
@@ -90,13 +105,12 @@ impl<S: Source> Default for DispatcherBuilder<S> {
             other: None,
             timeouts: HashMap::new(),
             unknown: Unknown::Skip,
-    /// The aggregate type by event type, of the events that were added with `on`.
-    aggregates: HashMap<&'static str, Arc<str>>,
             upcasters: None,
             newer_version: NewerVersion::Wait,
             max_tx_batch: 1,
             inbox: false,
             problem: None,
+            aggregates: HashMap::new(),
             follow_ups: BTreeMap::new(),
             last: None,
         }
@@ -110,10 +124,10 @@ impl<S: Source> DispatcherBuilder<S> {
         H: Handler<S, Shape>,
         H::Payload: Event + Decode,
         Shape: 'static,
-            aggregates: HashMap::new(),
     {
         let version = Some(<H::Payload as Event>::VERSION);
         let name = <H::Payload as Event>::NAME;
+        self.aggregates.insert(name, <H::Payload as Event>::AGGREGATE.into());
         self.add(name, Route::new(name, handler, version));
     }
 
@@ -127,7 +141,6 @@ impl<S: Source> DispatcherBuilder<S> {
         self.add(event_type, Route::new(event_type, handler, None));
     }
 
-        self.aggregates.insert(name, <H::Payload as Event>::AGGREGATE.into());
     /// Handles events without a handler of their own.
     pub fn on_other<H, Shape>(&mut self, handler: H)
     where
@@ -191,6 +204,11 @@ impl<S: Source> DispatcherBuilder<S> {
         }
     }
 
+    /// The aggregate type by event type, of the events that were added with [`on`](Self::on).
+    pub fn aggregates(&self) -> HashMap<&'static str, Arc<str>> {
+        self.aggregates.clone()
+    }
+
     /// The handlers, as data.
     pub fn info(&self) -> BTreeMap<String, HandlerInfo> {
         let routes = self.by_type.iter().map(|(name, route)| (name.as_str(), route));
@@ -204,11 +222,6 @@ impl<S: Source> DispatcherBuilder<S> {
     fn add(&mut self, event_type: &str, route: Route<S>) {
         self.last = Some(event_type.to_owned());
         if self.by_type.insert(event_type.to_owned(), route).is_some() {
-    /// The aggregate type by event type, of the events that were added with [`on`](Self::on).
-    pub fn aggregates(&self) -> HashMap<&'static str, Arc<str>> {
-        self.aggregates.clone()
-    }
-
             self.refuse(format!("there are two handlers for {event_type}; there must be only one"));
         }
     }
@@ -236,6 +249,7 @@ impl<S: Source> DispatcherBuilder<S> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
+        let upcasters = self.upcasters.unwrap_or_default();
         for (event_type, route) in &self.by_type {
             if let Some(version) = route.version {
                 upcasters.check(event_type, version)?;
@@ -249,7 +263,6 @@ impl<S: Source> DispatcherBuilder<S> {
                 other: self.other.map(Arc::new),
                 unknown: self.unknown,
                 upcasters,
-        let upcasters = self.upcasters.unwrap_or_default();
                 newer_version: self.newer_version,
                 max_tx_batch: self.max_tx_batch,
                 inbox: self.inbox,
