@@ -31,11 +31,11 @@ const NUMBERED_KEYS: usize = 100_000;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offsets {
-    /// At the oldest record: nothing is missed.
+    /// At the oldest record: no record is missed.
     #[default]
     Earliest,
-    /// At the end, as it is when the partition is first assigned: that position is committed at once, so that nothing that
-    /// arrives from then on is missed, whoever holds the partition.
+    /// At the end of the partition when it is first assigned. That position is committed at once, so no later record is missed,
+    /// even if another member of the group gets the partition.
     Latest,
 }
 
