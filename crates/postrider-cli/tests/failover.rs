@@ -2,11 +2,12 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use postrider_testkit::http::{self, Request};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, Row};
 use support::{Folder, RelayProcess, postrider, until_true};
@@ -26,17 +27,9 @@ struct State {
 
 impl Endpoint {
     fn start() -> (Self, SocketAddr) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
         let endpoint = Self::default();
         let serving = endpoint.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let serving = serving.clone();
-                // A relay that went away in the middle of a request is no trouble of the endpoint's.
-                std::thread::spawn(move || while serving.serve(&stream).is_some() {});
-            }
-        });
+        let address = http::listen(move |stream| serving.serve(stream));
         (endpoint, address)
     }
 
@@ -48,22 +41,7 @@ impl Endpoint {
 
     /// Takes one request; nothing when the connection is over.
     fn serve(&self, mut stream: &TcpStream) -> Option<()> {
-        let mut reader = BufReader::new(stream);
-        let (mut length, mut id) = (0, String::new());
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            let line = line.trim().to_ascii_lowercase();
-            match line.split_once(':') {
-                _ if line.is_empty() => break,
-                Some(("content-length", value)) => length = value.trim().parse().ok()?,
-                Some(("ce-id", value)) => value.trim().clone_into(&mut id),
-                _ => {}
-            }
-        }
-        reader.read_exact(&mut vec![0; length]).ok()?;
+        let id = Request::read(stream)?.header("ce-id").unwrap_or_default().to_owned();
         let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;
         while state.closed {

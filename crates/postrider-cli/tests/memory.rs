@@ -2,14 +2,15 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use postrider::{NewEvent, mysql, sqlite};
+use postrider_testkit::http::{self, Request};
 use postrider_testkit::mysql::Database;
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -40,39 +41,16 @@ struct Endpoint {
 impl Endpoint {
     /// One that takes so long for each request.
     fn start(pause: Duration) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
         let count = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&count);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let counted = Arc::clone(&counted);
-                std::thread::spawn(move || while serve(&stream, pause, &counted).is_some() {});
-            }
-        });
+        let address = http::listen(move |stream| serve(stream, pause, &counted));
         Self { address, count }
     }
 }
 
 /// Takes one request; nothing when the connection is over.
 fn serve(mut stream: &TcpStream, pause: Duration, count: &AtomicUsize) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        let line = line.trim().to_ascii_lowercase();
-        match line.split_once(':') {
-            _ if line.is_empty() => break,
-            Some(("content-length", value)) => length = value.trim().parse().ok()?,
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let events = String::from_utf8_lossy(&body).matches("\"number\"").count();
+    let events = String::from_utf8_lossy(&Request::read(stream)?.body).matches("\"number\"").count();
     std::thread::sleep(pause);
     stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").ok()?;
     count.fetch_add(events, Ordering::SeqCst);

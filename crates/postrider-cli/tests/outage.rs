@@ -2,10 +2,11 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use postrider_testkit::http::{self, Request};
 use serde_json::Value;
 use support::{Fixture, RelayProcess, until_true};
 
@@ -25,17 +26,10 @@ struct State {
 
 impl Endpoint {
     fn start(answer: &'static str) -> (Self, SocketAddr) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
         let endpoint = Self::default();
         endpoint.with(|state| state.answer = answer);
         let serving = endpoint.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let serving = serving.clone();
-                std::thread::spawn(move || while serving.serve(&stream).is_some() {});
-            }
-        });
+        let address = http::listen(move |stream| serving.serve(stream));
         (endpoint, address)
     }
 
@@ -45,23 +39,7 @@ impl Endpoint {
 
     /// Takes one request; nothing when the connection is over.
     fn serve(&self, mut stream: &TcpStream) -> Option<()> {
-        let mut reader = BufReader::new(stream);
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            let line = line.trim().to_ascii_lowercase();
-            match line.split_once(':') {
-                _ if line.is_empty() => break,
-                Some(("content-length", value)) => length = value.trim().parse().ok()?,
-                _ => {}
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
-        let body = String::from_utf8_lossy(&body).into_owned();
+        let body = String::from_utf8_lossy(&Request::read(stream)?.body).into_owned();
         let answer = self.with(|state| {
             let to_one = state.to_one.filter(|(one, _)| *one == body).map(|(_, answer)| answer);
             let answer = to_one.unwrap_or(state.answer);

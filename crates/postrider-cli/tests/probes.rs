@@ -196,7 +196,7 @@ async fn a_health_check_does_not_take_another_process_for_its_relay() {
     // A relay, but another one.
     let other = settings.replace("name = \"out\"", "name = \"other\"");
     let sentence = health(&listens(&other, &own), &[]).sentence(1);
-    assert!(sentence.contains("has another database, other subscriptions or another name"), "{sentence}");
+    assert!(sentence.contains("the relay at this address does not match these settings"), "{sentence}");
     // Who names the address means that relay.
     assert_eq!(health(&other, &["--address", &own]).good(), format!("ready: the relay at {own}\n"));
 

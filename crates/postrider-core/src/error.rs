@@ -7,6 +7,19 @@ use std::fmt;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, in a form that a program can act on.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::{ErrorKind, Result, Uuid};
+///
+/// /// A request that comes again finds its event in the log: that is no failure.
+/// fn once(recorded: Result<Uuid>) -> Result<()> {
+///     match recorded {
+///         Err(error) if error.kind() == ErrorKind::AlreadyRecorded => Ok(()),
+///         other => other.map(drop),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -48,6 +61,23 @@ pub enum ErrorKind {
 /// An error: its kind, the operation that failed, and a message.
 ///
 /// It never contains a payload or a secret.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::{Error, ErrorKind};
+///
+/// /// The HTTP status for an error of `outbox.record`.
+/// fn status(error: &Error) -> u16 {
+///     match error.kind() {
+///         ErrorKind::Invalid => 422,
+///         _ if error.is_retryable() => 503,
+///         _ => 500,
+///     }
+/// }
+///
+/// let busy = Error::new(ErrorKind::PoolExhausted, "record", "no connection became free within 10 s");
+/// assert_eq!((status(&busy), busy.message()), (503, "no connection became free within 10 s"));
+/// ```
 pub struct Error {
     kind: ErrorKind,
     op: &'static str,

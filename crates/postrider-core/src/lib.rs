@@ -1,4 +1,4 @@
-//! The words of Postrider, and nothing that does I/O.
+//! The types and contracts of Postrider, without I/O.
 //!
 //! An [`Event`] is recorded once, in the transaction that changes the application's data, and is never
 //! changed afterwards. A [`Subscription`] is a set of positions in that log, one per lane. A [`Store`]

@@ -9,6 +9,15 @@ use postrider_core::{Error, ErrorKind, Result};
 use sha2::Sha256;
 
 /// The key that signs requests. It is never printed.
+///
+/// ```
+/// use postrider_http::{Http, Secret};
+///
+/// let secret = Secret::parse("whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3")?;
+/// assert_eq!(format!("{secret:?}"), "Secret(hidden)");
+/// let builder = Http::builder().sign(secret);
+/// # Ok::<(), postrider::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
 

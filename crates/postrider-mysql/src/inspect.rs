@@ -5,10 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postrider_core::{
     ArchiveOptions, Audit, Check, EventPage, EventQuery, EventRef, EventState, Figures, Inspect, LoggedEvent,
-    OffsetDateTime, OpenDelivery, OpenDeliveryQuery, PastAttempts, Pattern, RelayInfo, Result, Search,
-    StateQuery, SubscriptionInfo, Sweep, Sweepable,
+    OffsetDateTime, OpenDelivery, OpenDeliveryQuery, PastAttempts, RelayInfo, Result, Search, StateQuery,
+    SubscriptionInfo, Sweep, Sweepable,
 };
-use postrider_sql::clock::micros;
 use postrider_sql::event::Names;
 use postrider_sql::figures::MOST;
 use postrider_sql::{Columns, inspect, statement, subscription};
@@ -83,14 +82,9 @@ impl Inspect for MySqlStore {
         const OP: &str = "open_deliveries";
         let these =
             if query.retrying { "d.state in ('waiting', 'running', 'retrying')" } else { "d.state = 'dead'" };
-        let (id, behind) = query.after.clone().unwrap_or_default();
-        let select = self.sql.query(statement!("open_deliveries.sql")).with("{where}", these);
-        let select = select.with("{wide}", inspect::wide(query));
-        let select = select.bind(query.subscription.as_deref());
-        let select = select.bind(query.event_type.as_ref().map(Pattern::to_like));
-        let select = select.bind(query.error_code.as_deref());
-        let select = select.bind(query.from.map(micros)).bind(query.until.map(micros));
-        let select = select.bind(id).bind(behind).bind(query.most());
+        let event_type = query.event_type.as_ref().map(|pattern| pattern.to_like().into());
+        let select = self.sql.query(statement!("open_deliveries.sql"));
+        let select = inspect::open_deliveries(select, query, these, event_type);
         let mut conn = self.conn(OP).await?;
         let mut names = Names::default();
         let open = |row| inspect::open_delivery(row, row::decoded(row, &mut names, OP)?.event, OP);

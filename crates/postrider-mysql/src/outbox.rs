@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{Clock, Limits, RecordOptions, Result};
+use postrider_core::{Clock, RecordOptions, Result};
 use postrider_sql::Settings;
 use postrider_sql::session::handlers;
 use sqlx_mysql::MySqlPool;
@@ -53,15 +53,7 @@ impl Outbox {
         Self::builder().migrated(pool).await
     }
 
-    /// Returns the outbox of a database that is already migrated. It checks the schema and changes nothing.
-    pub async fn connect(pool: &MySqlPool) -> Result<Self> {
-        Self::builder().connect(pool).await
-    }
-
-    /// An outbox with settings.
-    pub fn builder() -> OutboxBuilder {
-        OutboxBuilder::default()
-    }
+    postrider_sql::outbox_methods!(MySqlPool);
 
     /// The log, for a relay, with its own connections to the same database.
     pub fn store(&self) -> MySqlStore {
@@ -71,16 +63,6 @@ impl Outbox {
             Arc::clone(&self.rounds),
             Arc::clone(&self.poller),
         )
-    }
-
-    /// The pool that it was created with.
-    pub fn pool(&self) -> &MySqlPool {
-        &self.pool
-    }
-
-    /// The size limits of an event. For payloads, it is the smaller of this outbox's limit and the log's.
-    pub fn limits(&self) -> &Limits {
-        &self.recording.limits
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recording events, in the caller's transaction.
 
 use postrider_core::{ErrorKind, NewEvent, Recordable, Result};
-use postrider_sql::record::{Portion, bind, insert_all};
+use postrider_sql::record::{Portion, bind};
 use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
 use uuid::Uuid;
@@ -19,32 +19,11 @@ const PORTION: Portion = Portion { rows: 5_000, bytes: 8 << 20 };
 const TRIES: u32 = 5;
 
 impl Outbox {
-    /// Records an event in the transaction of `conn` and returns its id.
-    ///
-    /// It is in the log if and when that transaction commits. If it is refused, nothing was written and the
-    /// transaction goes on.
-    pub async fn record(
-        &self,
-        conn: &mut MySqlConnection,
-        event: &(impl Recordable + ?Sized),
-    ) -> Result<Uuid> {
-        let event = self.recording.prepare(event)?;
-        insert(conn, &event).await?;
-        self.poller.recorded();
-        Ok(event.event_id)
-    }
-
-    /// Records events in the order given: all of them, or none if one is refused. More than 5,000, or more than 8 MB, take
-    /// several statements, which are all or none only within a transaction.
-    pub async fn record_all(
-        &self,
-        conn: &mut MySqlConnection,
-        events: &[impl Recordable],
-    ) -> Result<Vec<Uuid>> {
-        let events = self.recording.prepare_all(events)?;
-        insert_all::<MySqlDialect>(conn, RECORD, PORTION, &events).await?;
-        self.poller.recorded();
-        Ok(events.iter().map(|event| event.event_id).collect())
+    postrider_sql::record_methods! {
+        MySqlConnection, MySqlDialect, RECORD, PORTION,
+        /// Records events in the order given: all of them, or none if one is refused. More than 5,000, or more than 8 MB, take
+        /// several statements, which are all or none only within a transaction.
+        record_all
     }
 
     /// Records an event unless its id already exists; returns whether it was recorded.

@@ -1,14 +1,21 @@
 //! Changing the number of lanes: fence, drain to one common position, share out anew.
 
+use std::ops::ControlFlow;
+
 use postrider_core::{Relane, Result, Subscription};
+use postrider_sql::operate::ChangeStatements;
 use postrider_sql::statement;
-use postrider_sql::subscription::{Generation, LaneChange};
 use sqlx_mysql::MySqlConnection;
 
 use crate::error::failed;
-use crate::sql::Sql;
 use crate::store::MySqlStore;
 use crate::subscribe::{lock, make_lanes};
+
+const CHANGE: ChangeStatements = ChangeStatements {
+    look: statement!("relane_look.sql"),
+    fence: statement!("relane_fence.sql"),
+    target: statement!("relane_target.sql"),
+};
 
 /// Begins a change of lanes, or takes its next step.
 pub(crate) async fn relane(store: &MySqlStore, subscription: &str, lanes: u32) -> Result<Relane> {
@@ -50,17 +57,10 @@ async fn step(
     let sql = store.sql;
     let rows = sql.query(statement!("relane_lanes.sql")).bind(subscription).fetch_all(conn, op).await?;
     let now = store.now(conn, op).await?;
-    let mut change = look(sql, conn, subscription, now, op).await?;
-    let Some(lanes) = change.lanes_next else { return Ok(Relane::Done) };
-    if change.target.is_none() {
-        if change.leased > 0 {
-            return Ok(Relane::Recalling);
-        }
-        sql.run(conn, statement!("relane_fence.sql"), subscription, op).await?;
-        sql.run(conn, statement!("relane_target.sql"), subscription, op).await?;
-        change = look(sql, conn, subscription, now, op).await?;
-    }
-    let Some(target) = change.arrived() else { return Ok(Relane::Draining) };
+    let fresh = match sql.advance_change(CHANGE, conn, subscription, now, op).await? {
+        ControlFlow::Continue(fresh) => fresh,
+        ControlFlow::Break(progress) => return Ok(progress),
+    };
     // A handler of a holder that is gone may still have its transaction open.
     let doors = sql.query(statement!("relane_doors.sql")).bind(subscription).fetch_all(conn, op).await?;
     if doors.len() < rows.len() {
@@ -68,24 +68,10 @@ async fn step(
     }
     sql.run(conn, statement!("relane_clear.sql"), subscription, op).await?;
     sql.run(conn, statement!("relane_clear_doors.sql"), subscription, op).await?;
-    // A lease of the old lanes must not fit one of the new: the epochs go on above all of theirs.
-    let fresh = Generation { lanes, position: target, epoch: change.epoch + 1 };
     make_lanes(sql, conn, subscription, fresh, now, op).await?;
-    let place = sql.query(statement!("relane_place.sql")).bind(subscription).bind(lanes);
+    let place = sql.query(statement!("relane_place.sql")).bind(subscription).bind(fresh.lanes);
     place.execute(conn, op).await?;
     sql.run(conn, statement!("relane_done.sql"), subscription, op).await?;
-    tracing::info!(subscription, lanes, position = target, "lanes changed");
+    tracing::info!(subscription, lanes = fresh.lanes, position = fresh.position, "lanes changed");
     Ok(Relane::Done)
-}
-
-async fn look(
-    sql: Sql,
-    conn: &mut MySqlConnection,
-    subscription: &str,
-    now: i64,
-    op: &'static str,
-) -> Result<LaneChange> {
-    let look = sql.query(statement!("relane_look.sql")).bind(subscription).bind(now);
-    let row = look.fetch_optional(conn, op).await?;
-    LaneChange::of(&row.ok_or_else(|| Subscription::unknown(subscription, op))?, op)
 }

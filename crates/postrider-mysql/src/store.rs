@@ -1,13 +1,8 @@
 //! The store: what the engine calls, each method in the module of its noun.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use postrider_core::{
-    Batch, Bell, Clock, DueBatch, EventLog, Lease, LeaseStatus, Position, Result, Settlement, Subscribed,
-    Subscription,
-};
+use postrider_core::{Clock, Result};
 use postrider_sql::clock::given;
 use postrider_sql::{Columns, statement};
 use sqlx_mysql::MySqlConnection;
@@ -91,42 +86,4 @@ impl MySqlStore {
     }
 }
 
-#[async_trait]
-impl EventLog for MySqlStore {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
-        again!(subscribe::subscribe(self, subscription))
-    }
-
-    async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>> {
-        again!(lane::claim(self, subscription, owner, lease))
-    }
-
-    async fn extend(
-        &self,
-        lease: &mut Lease,
-        by: Duration,
-        reading: Option<&Position>,
-    ) -> Result<LeaseStatus> {
-        again!(lane::extend(self, lease, by, reading))
-    }
-
-    async fn release(&self, lease: Lease) -> Result<()> {
-        again!(lane::release(self, &lease))
-    }
-
-    async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
-        read::read(self, lease, from, limit).await
-    }
-
-    async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
-        delivery::due(self, lease, limit).await
-    }
-
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
-        again!(settle::settle(self, lease, settlement))
-    }
-
-    fn bell(&self) -> Box<dyn Bell> {
-        Box::new(MySqlBell::new(Arc::clone(&self.poller)))
-    }
-}
+postrider_sql::event_log!(MySqlStore, MySqlBell, again);

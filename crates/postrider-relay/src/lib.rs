@@ -2,6 +2,12 @@
 //! to typed handlers. It names no database and no broker: those are a [`Source`](postrider_core::Source) and a
 //! [`Sink`](postrider_core::Sink).
 
+#[expect(
+    unused_extern_crates,
+    reason = "links in the docs of `handler_methods!`, which stand in this crate and in others"
+)]
+extern crate self as postrider_relay;
+
 mod bounded;
 pub mod defaults;
 mod engine;

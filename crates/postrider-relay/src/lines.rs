@@ -10,6 +10,14 @@ use postrider_core::{CloudEvents, Delivery, Outcome, Sink, Unavailable};
 /// delivered.
 ///
 /// If the writer fails, the destination is unavailable and its events wait. Lines that were written before may come again.
+///
+/// ```
+/// use postrider::store::Lines;
+/// use postrider::{CloudEvents, Relay, testing::Outbox};
+///
+/// let relay = Relay::new(&Outbox::new())
+///     .subscribe("log", |s| s.sink(Lines::stdout(CloudEvents::default())));
+/// ```
 pub struct Lines {
     format: CloudEvents,
     writer: Arc<Mutex<dyn Write + Send>>,

@@ -15,6 +15,14 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Completes when the process gets SIGTERM, SIGINT, or SIGHUP, which a terminal sends when it is closed. If SIGHUP was ignored at
 /// the start, as under `nohup`, it stays ignored.
+///
+/// ```
+/// # async fn example(relay: postrider::Running) -> postrider::Result<()> {
+/// // The last lines of `main`.
+/// postrider::asked_to_end().await;
+/// relay.stop().await
+/// # }
+/// ```
 pub async fn asked_to_end() {
     #[cfg(unix)]
     {

@@ -4,16 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{
-    Error, ErrorKind, Event, OnDead, Order, Result, Retry, Sink, Source, Start, Subscription,
-};
+use postrider_core::{Error, ErrorKind, OnDead, Order, Result, Retry, Sink, Source, Start, Subscription};
 
 use crate::engine::retry_policy::WhileUnavailable;
-use crate::handlers::decode::Decode;
-use crate::handlers::dispatcher::{DispatcherBuilder, Unknown};
-use crate::handlers::handler::Handler;
+use crate::handlers::dispatcher::DispatcherBuilder;
 use crate::subscriber_info::SubscriberInfo;
-use crate::{NewerVersion, Upcasters, defaults};
+use crate::{Upcasters, defaults};
 
 /// Configures a subscription: what it reads, where it delivers, and what happens on failure.
 ///
@@ -41,7 +37,6 @@ use crate::{NewerVersion, Upcasters, defaults};
 pub struct Subscriber<S: Source> {
     pub(crate) subscription: Subscription,
     pub(crate) handlers: DispatcherBuilder<S>,
-    pub(crate) own_upcasters: bool,
     pub(crate) sink: Option<Arc<dyn Sink>>,
     pub(crate) retry: Retry,
     pub(crate) while_unavailable: WhileUnavailable,
@@ -59,7 +54,6 @@ impl<S: Source> Subscriber<S> {
         Self {
             subscription: Subscription::new(name),
             handlers: DispatcherBuilder::default(),
-            own_upcasters: false,
             sink: None,
             retry: Retry::default(),
             while_unavailable: WhileUnavailable::Wait,
@@ -107,28 +101,7 @@ impl<S: Source> Subscriber<S> {
         own.chain(self.shown.clone()).collect()
     }
 
-    /// Handles events of the type that the handler receives.
-    ///
-    /// A handler is an async function or closure that takes a [`Received`](crate::Received) event, or a `Vec` of them, and optionally,
-    /// in any order, a [`Context`](crate::Context) and a [`Tx`](crate::Tx); or a struct that implements [`Handle`](crate::Handle).
-    #[must_use]
-    pub fn on<H, Shape>(mut self, handler: H) -> Self
-    where
-        H: Handler<S, Shape>,
-        H::Payload: Event + Decode,
-        Shape: 'static,
-    {
-        self.handlers.on(handler);
-        self
-    }
-
-    /// Declares that the handler that was added last records events of type `E`. The catalog shows it as a follow-up; nothing
-    /// checks it.
-    #[must_use]
-    pub fn follow_up<E: Event>(mut self) -> Self {
-        self.handlers.follow_up(E::NAME);
-        self
-    }
+    crate::handler_methods!();
 
     /// The subscription as data, for a catalog.
     pub(crate) fn info(&self) -> SubscriberInfo {
@@ -150,76 +123,10 @@ impl<S: Source> Subscriber<S> {
         }
     }
 
-    /// Handles events of this type; the payload type need not implement `Event`.
-    #[must_use]
-    pub fn on_type<H, Shape>(mut self, event_type: &str, handler: H) -> Self
-    where
-        H: Handler<S, Shape>,
-        H::Payload: Decode,
-        Shape: 'static,
-    {
-        self.handlers.on_type(event_type, handler);
-        self
-    }
-
-    /// Handles events without a handler of their own.
-    #[must_use]
-    pub fn on_other<H, Shape>(mut self, handler: H) -> Self
-    where
-        H: Handler<S, Shape>,
-        H::Payload: Decode,
-        Shape: 'static,
-    {
-        self.handlers.on_other(handler);
-        self
-    }
-
-    /// What happens to an event without a handler. Default: it is skipped.
-    #[must_use]
-    pub fn unknown(mut self, unknown: Unknown) -> Self {
-        self.handlers.unknown(unknown);
-        self
-    }
-
     /// Sends events to a sink instead of handlers.
     #[must_use]
     pub fn sink(mut self, sink: impl Sink) -> Self {
         self.sink = Some(Arc::new(sink));
-        self
-    }
-
-    /// Gives plain handlers an inbox: an event that was handled successfully is not handled again.
-    ///
-    /// The mark is written after the handler has succeeded, in its own transaction. So an event is handled again if the process died
-    /// between the two, or if the database rejected the mark; and two relays may both handle an event while a frozen process loses
-    /// its lease. All other repetitions never reach the handler. For a handler that writes to this database, a
-    /// [`Tx`](crate::Tx) is better: its effect happens exactly once.
-    #[must_use]
-    pub fn inbox(mut self) -> Self {
-        self.handlers.inbox(true);
-        self
-    }
-
-    /// Maximum number of events per transaction of transactional handlers. If one of them fails, the transaction rolls back, and each
-    /// event is handled alone.
-    #[must_use]
-    pub fn max_tx_batch(mut self, events: usize) -> Self {
-        self.handlers.max_tx_batch(events);
-        self
-    }
-
-    /// Upcasters from old versions of payloads to the newest, instead of the relay's.
-    #[must_use]
-    pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
-        self.handlers.upcasters(upcasters);
-        self.own_upcasters = true;
-        self
-    }
-
-    /// What happens to an event of a newer version than its handler takes. Default: it waits.
-    #[must_use]
-    pub fn newer_version(mut self, newer_version: NewerVersion) -> Self {
-        self.handlers.newer_version(newer_version);
         self
     }
 
@@ -326,13 +233,6 @@ impl<S: Source> Subscriber<S> {
         self
     }
 
-    /// The timeout of one event type. Default: the subscription's timeout.
-    #[must_use]
-    pub fn timeout_of(mut self, event_type: &str, timeout: Duration) -> Self {
-        self.handlers.timeout_of(event_type, timeout);
-        self
-    }
-
     /// An event is dead after this many processes died while they handled it. Default: 3.
     #[must_use]
     pub fn max_deaths(mut self, deaths: u32) -> Self {
@@ -374,9 +274,7 @@ impl<S: Source> Subscriber<S> {
             return Ok(sink);
         }
         let mut handlers = std::mem::take(&mut self.handlers);
-        if !self.own_upcasters {
-            handlers.upcasters(upcasters.clone());
-        }
+        handlers.default_upcasters(upcasters);
         let dispatcher = handlers.build(source).map_err(|error| self.invalid(error.message()))?;
         Ok(Arc::new(dispatcher))
     }

@@ -7,8 +7,9 @@ use postrider_core::{
     PastAttempts, Recorded, RelayInfo, RelayReport, Result,
 };
 
-use crate::clock::time_of;
+use crate::clock::{micros, time_of};
 use crate::columns::Columns;
+use crate::statement::{Call, Dialect};
 
 /// How many states are shown unless a query says so.
 pub const STATES: u32 = 1_000;
@@ -16,12 +17,28 @@ pub const STATES: u32 = 1_000;
 pub const AUDITS: u32 = 100;
 
 /// What is wide of an event, or what stands in its place for who does not want it.
-pub fn wide(query: &OpenDeliveryQuery) -> &'static str {
+fn wide(query: &OpenDeliveryQuery) -> &'static str {
     if query.bare {
         "'null' as payload, null as content_type, null as content, '{}' as headers,"
     } else {
         "e.payload, e.content_type, e.content, e.headers,"
     }
+}
+
+/// The look at deliveries that are not done, by open_deliveries.sql: those of the condition `these`. `event_type` is the pattern of
+/// the query as the database takes it.
+pub fn open_deliveries<D: Dialect>(
+    select: Call<D>,
+    query: &OpenDeliveryQuery,
+    these: &str,
+    event_type: Option<Cow<'_, str>>,
+) -> Call<D> {
+    let (id, behind) = query.after.clone().unwrap_or_default();
+    let select = select.with("{where}", these).with("{wide}", wide(query));
+    let select = select.bind(query.subscription.as_deref()).bind(event_type.map(Cow::into_owned));
+    let select = select.bind(query.error_code.as_deref());
+    let select = select.bind(query.from.map(micros)).bind(query.until.map(micros));
+    select.bind(id).bind(behind).bind(query.most())
 }
 
 /// A limit, or how much is shown without one.

@@ -85,6 +85,40 @@ where
     inserted
 }
 
+/// The methods of an outbox that record in the caller's transaction. `insert` inserts one event that was checked; the docs before
+/// `record_all` say how its store does it.
+#[macro_export]
+macro_rules! record_methods {
+    ($connection:ty, $dialect:ty, $record:ident, $portion:ident, $(#[$all:meta])* record_all) => {
+        /// Records an event in the transaction of `conn` and returns its id.
+        ///
+        /// It is in the log if and when that transaction commits. If it is refused, nothing was written and the
+        /// transaction goes on.
+        pub async fn record(
+            &self,
+            conn: &mut $connection,
+            event: &(impl ::postrider_core::Recordable + ?Sized),
+        ) -> ::postrider_core::Result<::postrider_core::Uuid> {
+            let event = self.recording.prepare(event)?;
+            insert(conn, &event).await?;
+            self.poller.recorded();
+            Ok(event.event_id)
+        }
+
+        $(#[$all])*
+        pub async fn record_all(
+            &self,
+            conn: &mut $connection,
+            events: &[impl ::postrider_core::Recordable],
+        ) -> ::postrider_core::Result<Vec<::postrider_core::Uuid>> {
+            let events = self.recording.prepare_all(events)?;
+            $crate::record::insert_all::<$dialect>(conn, $record, $portion, &events).await?;
+            self.poller.recorded();
+            Ok(events.iter().map(|event| event.event_id).collect())
+        }
+    };
+}
+
 /// Gives a statement the parameters of record.sql.
 pub fn bind<D: Dialect>(statement: DriverQuery<D>, event: &NewEvent) -> DriverQuery<D> {
     let (json, content_type, content) = payload(&event.payload);

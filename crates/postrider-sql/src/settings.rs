@@ -1,4 +1,4 @@
-//! The settings that every outbox on a database has.
+//! What every outbox on a database has: its settings, and what it tells of itself.
 
 use postrider_core::{Allowed, Clock, Limits, RecordOptions, Trace};
 
@@ -84,6 +84,33 @@ macro_rules! settings {
         pub fn clock(mut self, clock: ::postrider_core::Clock) -> Self {
             self.settings.clock = clock;
             self
+        }
+    };
+}
+
+/// The methods of an outbox on a pool by which it is made and tells what it is made of. It has a builder `OutboxBuilder`, and fields
+/// `pool` and `recording`.
+#[macro_export]
+macro_rules! outbox_methods {
+    ($pool:ty) => {
+        /// Returns the outbox of a database that is already migrated. It checks the schema and changes nothing.
+        pub async fn connect(pool: &$pool) -> ::postrider_core::Result<Self> {
+            Self::builder().connect(pool).await
+        }
+
+        /// An outbox with settings.
+        pub fn builder() -> OutboxBuilder {
+            OutboxBuilder::default()
+        }
+
+        /// The pool that it was created with.
+        pub fn pool(&self) -> &$pool {
+            &self.pool
+        }
+
+        /// The size limits of an event. For payloads, it is the smaller of this outbox's limit and the log's.
+        pub fn limits(&self) -> &::postrider_core::Limits {
+            &self.recording.limits
         }
     };
 }

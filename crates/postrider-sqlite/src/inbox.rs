@@ -1,44 +1,25 @@
 //! What a consumer has handled, written in the consumer's own transaction.
 
-use std::sync::Arc;
-
-use postrider_core::{Clock, Limits, Result, inbox_key};
-use postrider_sql::{clock, statement};
 use sqlx_sqlite::SqliteConnection;
-use uuid::Uuid;
 
 use crate::outbox::Outbox;
 use crate::sql::Sql;
 
-/// What one consumer has handled.
-#[derive(Debug, Clone)]
-pub struct Inbox {
-    consumer: Arc<str>,
-    clock: Clock,
-}
-
-impl Outbox {
-    /// The inbox of a consumer, in this database.
-    pub fn inbox(&self, consumer: impl Into<String>) -> Inbox {
-        Inbox { consumer: consumer.into().into(), clock: self.clock.clone() }
-    }
-}
-
-impl Inbox {
-    /// Marks an event as handled, in the transaction of `conn`; returns whether it was the first time.
+postrider_sql::inbox! {
+    /// What one consumer has handled, by event id.
     ///
-    /// If it returns `false`, skip the change: another transaction already made it.
-    pub async fn first_time(&self, conn: &mut SqliteConnection, event_id: Uuid) -> Result<bool> {
-        Limits::check_consumer(&self.consumer)?;
-        let note = Sql::default().query(statement!("inbox.sql")).bind(&*self.consumer).bind(event_id);
-        Ok(note.bind(clock::given(&self.clock)).execute(conn, "inbox").await? > 0)
-    }
-
-    /// Marks a text instead of an event id, such as `"transaction:account"`: for duplicates that are different events.
+    /// ```no_run
+    /// use postrider_core::Uuid;
+    /// use postrider_sqlite::Outbox;
     ///
-    /// The whole text counts, byte for byte; it must have 1 to 500 bytes and no NUL character. The mark is stored as the id that
-    /// [`inbox_key`](postrider_core::inbox_key) makes of it.
-    pub async fn first_time_by_key(&self, conn: &mut SqliteConnection, key: &str) -> Result<bool> {
-        self.first_time(conn, inbox_key(key)?).await
-    }
+    /// /// Books the payment of an event that arrived from elsewhere, once however often it arrives.
+    /// async fn book(outbox: &Outbox, event_id: Uuid) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let mut tx = outbox.begin().await?;
+    ///     if outbox.inbox("bookkeeping").first_time(&mut tx, event_id).await? {
+    ///         sqlx::query("update balances set paid = paid + 1").execute(&mut *tx).await?;
+    ///     }
+    ///     Ok(tx.commit().await?)
+    /// }
+    /// ```
+    Inbox for Outbox, on SqliteConnection
 }

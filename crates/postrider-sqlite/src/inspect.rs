@@ -5,10 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postrider_core::{
     ArchiveOptions, Audit, Check, Error, ErrorKind, EventPage, EventQuery, EventRef, EventState, Figures,
-    Inspect, LoggedEvent, OffsetDateTime, OpenDelivery, OpenDeliveryQuery, PastAttempts, Pattern, RelayInfo,
-    Result, Search, StateQuery, SubscriptionInfo, Sweep, Sweepable,
+    Inspect, LoggedEvent, OffsetDateTime, OpenDelivery, OpenDeliveryQuery, PastAttempts, RelayInfo, Result,
+    Search, StateQuery, SubscriptionInfo, Sweep, Sweepable,
 };
-use postrider_sql::clock::micros;
 use postrider_sql::event::Names;
 use postrider_sql::figures::MOST;
 use postrider_sql::{Columns, inspect, statement, subscription};
@@ -84,14 +83,9 @@ impl Inspect for SqliteStore {
         } else {
             "indexed by postrider_delivery_dead where state = 'dead'"
         };
-        let (id, behind) = query.after.clone().unwrap_or_default();
-        let select = self.sql.query(statement!("open_deliveries.sql")).with("{where}", these);
-        let select = select.with("{wide}", inspect::wide(query));
-        let select = select.bind(query.subscription.as_deref());
-        let select = select.bind(query.event_type.as_ref().map(Pattern::as_str));
-        let select = select.bind(query.error_code.as_deref());
-        let select = select.bind(query.from.map(micros)).bind(query.until.map(micros));
-        let select = select.bind(id).bind(behind).bind(query.most());
+        let event_type = query.event_type.as_ref().map(|pattern| pattern.as_str().into());
+        let select = self.sql.query(statement!("open_deliveries.sql"));
+        let select = inspect::open_deliveries(select, query, these, event_type);
         let mut conn = self.conn(OP).await?;
         let mut names = Names::default();
         let open = |row| inspect::open_delivery(row, row::decoded(row, &mut names, OP)?.event, OP);

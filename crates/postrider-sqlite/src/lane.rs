@@ -93,7 +93,7 @@ pub(crate) async fn lease_status(
 }
 
 /// Gives a lane back.
-pub(crate) async fn release(store: &SqliteStore, lease: Lease) -> Result<()> {
+pub(crate) async fn release(store: &SqliteStore, lease: &Lease) -> Result<()> {
     const OP: &str = "release";
     let release = store.sql.query(statement!("release.sql")).bind(&lease.subscription).bind(lease.lane);
     let mut tx = store.write(OP).await?;

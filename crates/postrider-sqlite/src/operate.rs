@@ -1,17 +1,15 @@
 //! What people do with the log, and what relays tell each other through it.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use postrider_core::{
-    AuditEntry, Coordinate, LeaderLease, Operate, Pause, Relane, RelayInfo, RelayReport, ReplaceDead, Replay,
-    Replayed, ResolveDead, Result, Subscription, Sweep, Swept, Uuid, refuse_to_remove,
+    AuditEntry, Operate, Pause, Relane, ReplaceDead, Replay, Replayed, ResolveDead, Result, Sweep, Swept,
+    refuse_to_remove,
 };
-use postrider_sql::{Columns, statement};
+use postrider_sql::statement;
 use sqlx_sqlite::SqliteConnection;
 
 use crate::error::failed;
-use crate::store::SqliteStore;
+use crate::store::{SqliteStore, once};
 use crate::{delivery, leader_lease, relane, relays, replace, replay, sweep};
 
 #[async_trait]
@@ -21,11 +19,7 @@ impl Operate for SqliteStore {
         pause.map_or(Ok(()), Pause::check)?;
         let mut tx = self.write(OP).await?;
         let now = self.now(&mut tx, OP).await?;
-        let (who, why) = (pause.map(|by| by.who.as_str()), pause.and_then(|by| by.why.as_deref()));
-        let pause = self.sql.query(statement!("pause.sql")).bind(subscription).bind(who).bind(why).bind(now);
-        if pause.execute(&mut tx, OP).await? == 0 {
-            return Err(Subscription::unknown(subscription, OP));
-        }
+        self.sql.pause(statement!("pause.sql"), &mut tx, subscription, pause, now).await?;
         // A commit is what sleeping relays look for.
         tx.commit().await.map_err(failed(OP))
     }
@@ -38,24 +32,16 @@ impl Operate for SqliteStore {
         const OP: &str = "remove";
         let mut tx = self.write(OP).await?;
         let now = self.now(&mut tx, OP).await?;
-        let holder = self.sql.query(statement!("holder.sql")).bind(subscription).bind(now);
-        let holder = holder.fetch_optional(&mut tx, OP).await?;
-        if let Some(holder) = holder.filter(|_| !force) {
-            return Err(Subscription::held(subscription, &holder.text(0, OP)?));
-        }
         if !force {
+            self.sql.check_not_held(statement!("holder.sql"), &mut tx, subscription, now).await?;
             refuse_to_remove(subscription, &relays::known(self, &mut tx, now).await?)?;
         }
-        for statement in [
+        let rows = [
             statement!("relane_clear.sql"),
             statement!("remove_deliveries.sql"),
             statement!("remove_batches.sql"),
-        ] {
-            self.sql.query(statement).bind(subscription).execute(&mut tx, OP).await?;
-        }
-        if self.sql.query(statement!("remove.sql")).bind(subscription).execute(&mut tx, OP).await? == 0 {
-            return Err(Subscription::unknown(subscription, OP));
-        }
+        ];
+        self.sql.remove(&rows, statement!("remove.sql"), &mut tx, subscription).await?;
         tx.commit().await.map_err(failed(OP))
     }
 
@@ -85,33 +71,7 @@ impl Operate for SqliteStore {
     }
 }
 
-#[async_trait]
-impl Coordinate for SqliteStore {
-    async fn heartbeat(&self, relay: &RelayReport) -> Result<Vec<RelayInfo>> {
-        relays::heartbeat(self, relay).await
-    }
-
-    async fn deregister(&self, relay: Uuid) -> Result<()> {
-        relays::deregister(self, relay).await
-    }
-
-    async fn acquire_leader_lease(
-        &self,
-        task: &str,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Option<LeaderLease>> {
-        leader_lease::take(self, task, owner, lease).await
-    }
-
-    async fn save_leader_note(&self, task: &str, owner: &str, note: &str) -> Result<bool> {
-        leader_lease::note(self, task, owner, note).await
-    }
-
-    async fn release_leader_lease(&self, task: &str, owner: &str) -> Result<()> {
-        leader_lease::leave(self, task, owner).await
-    }
-}
+postrider_sql::coordinate!(SqliteStore, once);
 
 /// Writes down what an operator did, in the transaction that `conn` is in.
 pub(crate) async fn audit(
@@ -120,8 +80,5 @@ pub(crate) async fn audit(
     entry: &AuditEntry,
     now: i64,
 ) -> Result<()> {
-    let audit = store.sql.query(statement!("audit.sql")).bind(now).bind(&entry.who).bind(&entry.what);
-    let audit = audit.bind(entry.why.as_deref()).bind(entry.subscription.as_deref()).bind(entry.event_id);
-    audit.execute(conn, "audit").await?;
-    Ok(())
+    store.sql.audit(statement!("audit.sql"), conn, entry, now).await
 }

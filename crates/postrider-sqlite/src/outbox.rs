@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider_core::{Clock, Limits, RecordOptions, Result};
+use postrider_core::{Clock, RecordOptions, Result};
 use postrider_sql::Settings;
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqlitePool};
@@ -52,29 +52,11 @@ impl Outbox {
         Self::builder().migrated(pool).await
     }
 
-    /// Returns the outbox of a database that is already migrated. It checks the schema and changes nothing.
-    pub async fn connect(pool: &SqlitePool) -> Result<Self> {
-        Self::builder().connect(pool).await
-    }
-
-    /// An outbox with settings.
-    pub fn builder() -> OutboxBuilder {
-        OutboxBuilder::default()
-    }
+    postrider_sql::outbox_methods!(SqlitePool);
 
     /// The log, for a relay.
     pub fn store(&self) -> SqliteStore {
         SqliteStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.poller))
-    }
-
-    /// The pool that it was created with.
-    pub fn pool(&self) -> &SqlitePool {
-        &self.pool
-    }
-
-    /// The size limits of an event. For payloads, it is the smaller of this outbox's limit and the log's.
-    pub fn limits(&self) -> &Limits {
-        &self.recording.limits
     }
 
     /// Begins a transaction that may write from the start (`BEGIN IMMEDIATE`).

@@ -1,7 +1,7 @@
 //! Recording events, in the caller's transaction.
 
 use postrider_core::{NewEvent, Recordable, Result};
-use postrider_sql::record::{Portion, bind, insert_all};
+use postrider_sql::record::{Portion, bind};
 use sqlx_core::query::query;
 use sqlx_sqlite::SqliteConnection;
 use uuid::Uuid;
@@ -18,31 +18,10 @@ const OP: &str = "record";
 const PORTION: Portion = Portion { rows: 2_500, bytes: usize::MAX };
 
 impl Outbox {
-    /// Records an event in the transaction of `conn` and returns its id.
-    ///
-    /// It is in the log if and when that transaction commits. If it is refused, nothing was written and the
-    /// transaction goes on.
-    pub async fn record(
-        &self,
-        conn: &mut SqliteConnection,
-        event: &(impl Recordable + ?Sized),
-    ) -> Result<Uuid> {
-        let event = self.recording.prepare(event)?;
-        insert(conn, &event).await?;
-        self.poller.recorded();
-        Ok(event.event_id)
-    }
-
-    /// Records events in the order given: all of them, or none if one is refused.
-    pub async fn record_all(
-        &self,
-        conn: &mut SqliteConnection,
-        events: &[impl Recordable],
-    ) -> Result<Vec<Uuid>> {
-        let events = self.recording.prepare_all(events)?;
-        insert_all::<SqliteDialect>(conn, RECORD, PORTION, &events).await?;
-        self.poller.recorded();
-        Ok(events.iter().map(|event| event.event_id).collect())
+    postrider_sql::record_methods! {
+        SqliteConnection, SqliteDialect, RECORD, PORTION,
+        /// Records events in the order given: all of them, or none if one is refused.
+        record_all
     }
 
     /// Records an event unless its id already exists; returns whether it was recorded.

@@ -1,13 +1,8 @@
 //! The store: what the engine calls, each method in the module of its noun.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use postrider_core::{
-    Batch, Bell, Clock, DueBatch, EventLog, Lease, LeaseStatus, Position, Result, Settlement, Subscribed,
-    Subscription,
-};
+use postrider_core::{Clock, Result};
 use postrider_sql::clock::given;
 use postrider_sql::{Columns, statement};
 use sqlx_core::pool::PoolConnection;
@@ -28,6 +23,14 @@ pub struct SqliteStore {
     pub(crate) sql: Sql,
     poller: Arc<LogPoller>,
 }
+
+/// Runs a call: its transaction has the one write lock from its beginning, so nothing ends it in favour of another.
+macro_rules! once {
+    ($call:expr) => {
+        $call.await
+    };
+}
+pub(crate) use once;
 
 impl SqliteStore {
     pub(crate) fn new(pools: Pools, clock: Clock, poller: Arc<LogPoller>) -> Self {
@@ -67,42 +70,4 @@ impl SqliteStore {
     }
 }
 
-#[async_trait]
-impl EventLog for SqliteStore {
-    async fn subscribe(&self, subscription: &Subscription) -> Result<Subscribed> {
-        subscribe::subscribe(self, subscription).await
-    }
-
-    async fn claim(&self, subscription: &str, owner: &str, lease: Duration) -> Result<Option<Lease>> {
-        lane::claim(self, subscription, owner, lease).await
-    }
-
-    async fn extend(
-        &self,
-        lease: &mut Lease,
-        by: Duration,
-        reading: Option<&Position>,
-    ) -> Result<LeaseStatus> {
-        lane::extend(self, lease, by, reading).await
-    }
-
-    async fn release(&self, lease: Lease) -> Result<()> {
-        lane::release(self, lease).await
-    }
-
-    async fn read(&self, lease: &Lease, from: &Position, limit: u32) -> Result<Batch> {
-        read::read(self, lease, from, limit).await
-    }
-
-    async fn due(&self, lease: &Lease, limit: u32) -> Result<DueBatch> {
-        delivery::due(self, lease, limit).await
-    }
-
-    async fn settle(&self, lease: &mut Lease, settlement: &Settlement) -> Result<LeaseStatus> {
-        settle::settle(self, lease, settlement).await
-    }
-
-    fn bell(&self) -> Box<dyn Bell> {
-        Box::new(SqliteBell::new(Arc::clone(&self.poller)))
-    }
-}
+postrider_sql::event_log!(SqliteStore, SqliteBell, once);

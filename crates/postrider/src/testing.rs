@@ -89,6 +89,20 @@ macro_rules! assert_recorded {
 }
 
 /// A destination that accepts every event, until a test changes that.
+///
+/// ```
+/// use postrider::store::{DeliveryFailure, Outcome};
+/// use postrider::testing::Destination;
+///
+/// let shop = Destination::new();
+/// // It rejects one event, and is then away altogether.
+/// shop.decide(|attempt| match &*attempt.event.aggregate_id {
+///     "7" => Outcome::reject(DeliveryFailure::new("unknown_order", "there is no such order")),
+///     _ => Outcome::Delivered,
+/// });
+/// shop.unavailable(Some("down for maintenance"));
+/// assert!(shop.delivered().is_empty());
+/// ```
 #[derive(Clone, Default)]
 pub struct Destination(Arc<Mutex<Behavior>>);
 

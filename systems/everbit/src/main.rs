@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use everbit::adapters::api::{self, Api};
 use everbit::adapters::exchange::HttpExchange;
 use everbit::adapters::settings::Settings;
-use everbit::adapters::store::{PostgresDesk, SqliteDesk};
+use everbit::adapters::store::{PostgresTransactions, SqliteTransactions};
 use everbit::adapters::workers::{Services, Workers, reconcile};
-use everbit::application::{Backtests, Desk};
+use everbit::application::{Backtests, Transactions};
 use everbit::stubs;
 use postrider::store::Source;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -46,29 +46,34 @@ async fn process(command: &str) -> Fallible<()> {
             settings.database.parse::<sqlx::sqlite::SqliteConnectOptions>()?.create_if_missing(true);
         let pool = SqlitePoolOptions::new().connect_with(options).await?;
         if command == "migrate" {
-            return Ok(SqliteDesk::migrate(&pool).await?);
+            return Ok(SqliteTransactions::migrate(&pool).await?);
         }
-        let desk = SqliteDesk::open(&pool, &settings).await?;
-        return run(command, &desk.outbox.clone(), desk, &settings).await;
+        let transactions = SqliteTransactions::open(&pool, &settings).await?;
+        return run(command, &transactions.outbox.clone(), transactions, &settings).await;
     }
     let options: PgConnectOptions = settings.database.parse()?;
     let pool = PgPoolOptions::new().max_connections(8);
     let pool = pool.connect_with(options.application_name(&format!("everbit-{command}"))).await?;
     if command == "migrate" {
-        return Ok(PostgresDesk::migrate(&pool).await?);
+        return Ok(PostgresTransactions::migrate(&pool).await?);
     }
-    let desk = PostgresDesk::open(&pool, &settings).await?;
-    run(command, &desk.outbox.clone(), desk, &settings).await
+    let transactions = PostgresTransactions::open(&pool, &settings).await?;
+    run(command, &transactions.outbox.clone(), transactions, &settings).await
 }
 
-async fn run<S: Source, D: Desk>(command: &str, source: &S, desk: D, settings: &Settings) -> Fallible<()> {
+async fn run<S: Source, D: Transactions>(
+    command: &str,
+    source: &S,
+    transactions: D,
+    settings: &Settings,
+) -> Fallible<()> {
     if command == "api" {
         let exchange = HttpExchange::new(&settings.exchange, settings.timeout);
-        let api = Api { backtests: Backtests::new(desk.clone(), exchange), desk };
+        let api = Api { backtests: Backtests::new(transactions.clone(), exchange), transactions };
         return Ok(story::process::serve(api::router(api)).await?);
     }
     let metrics = story::metrics::collect()?;
-    let services = Services::new(&desk, settings);
+    let services = Services::new(&transactions, settings);
     let workers = Workers::start(source, &services, settings).await?;
     let reconciler = tokio::spawn(reconcile(services, settings.reconcile_every));
     // Until the process is asked to end.

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use everbit::adapters::bus::Kind;
 use everbit::adapters::settings::Settings;
-use everbit::adapters::store::PostgresDesk;
+use everbit::adapters::store::PostgresTransactions;
 use everbit::adapters::workers::{Services, Workers};
-use everbit::application::{Desk, EventBus, Trading, Work};
+use everbit::application::{EventBus, Trading, Transactions, Work};
 use everbit::domain::{CreateOrderAttempt, KillSwitchChanged, RunBacktest, Status};
 use everbit::story::ticker::TickerReceived;
 use postrider_testkit::{Folder, Program, address, unique, until};
@@ -59,11 +59,13 @@ impl World {
         worker
     }
 
-    /// A signal through this desk ends as an order and a notice, whatever is in between.
-    async fn trade(&self, desk: &PostgresDesk) {
+    /// A signal through this transactions ends as an order and a notice, whatever is in between.
+    async fn trade(&self, transactions: &PostgresTransactions) {
         let before = (self.requests().await, self.pushes().await.len());
-        let intent =
-            Trading::new(desk.clone()).take(&signal(), everbit::adapters::now()).await.expect("taken");
+        let intent = Trading::new(transactions.clone())
+            .take(&signal(), everbit::adapters::now())
+            .await
+            .expect("taken");
         let sql = format!(
             "select count(*) from order_attempt where order_intent_id = '{intent}' and status = 'ACKED'"
         );
@@ -78,10 +80,10 @@ impl World {
 async fn the_outbox_is_a_bus() {
     let world = World::new().await;
     let workers = world.workers().await;
-    let mut work = world.desk.begin().await.expect("a transaction");
+    let mut work = world.transactions.begin().await.expect("a transaction");
     work.publish(&KillSwitchChanged { engaged: true }, &about()).await.expect("published");
     drop(work);
-    world.trade(&world.desk).await;
+    world.trade(&world.transactions).await;
     workers.stop().await.expect("stopped");
     assert_eq!(world.database.count("select count(*) from operation_log").await, 0);
 }
@@ -91,17 +93,17 @@ async fn the_outbox_is_a_bus() {
 async fn kafka_is_a_bus_without_the_transaction() {
     let world = World::new().await;
     let settings = world.with_kafka(&prefix());
-    let desk = PostgresDesk::open(world.pool(), &settings).await.expect("a desk");
-    let services = Services::new(&desk, &settings);
-    let workers = Workers::start(&desk.outbox, &services, &settings).await.expect("consumers");
-    let mut work = desk.begin().await.expect("a transaction");
+    let transactions = PostgresTransactions::open(world.pool(), &settings).await.expect("a transactions");
+    let services = Services::new(&transactions, &settings);
+    let workers = Workers::start(&transactions.outbox, &services, &settings).await.expect("consumers");
+    let mut work = transactions.begin().await.expect("a transaction");
     work.publish(&KillSwitchChanged { engaged: true }, &about()).await.expect("published");
     drop(work);
     until("it was published", async || world.database.count("select count(*) from operation_log").await == 1)
         .await;
-    world.trade(&desk).await;
+    world.trade(&transactions).await;
     assert_eq!(world.database.count("select count(*) from outbox_event").await, 0, "nothing is recorded");
-    let mut work = desk.begin().await.expect("a transaction");
+    let mut work = transactions.begin().await.expect("a transaction");
     let refusal = work.publish(&TickerReceived { price: 1 }, &about()).await.expect_err("market data");
     assert!(refusal.to_string().contains("\"everbit.market.ticker\" is not allowed"), "{refusal}");
     drop(work);
@@ -115,17 +117,17 @@ async fn a_command_that_is_faster_than_its_commit_is_tried_until_its_intent_is_t
     let world = World::new().await;
     // So many tries that a busy machine makes no dead letter of it.
     let settings = Settings { kafka_attempts: 30, ..world.with_kafka(&prefix()) };
-    let desk = PostgresDesk::open(world.pool(), &settings).await.expect("a desk");
+    let transactions = PostgresTransactions::open(world.pool(), &settings).await.expect("a transactions");
     let worker = world.kafka_worker(&settings).await;
     let signal = signal();
-    let mut order = desk.begin().await.expect("a transaction");
+    let mut order = transactions.begin().await.expect("a transaction");
     assert!(order.open_intent(&signal, 1).await.expect("written"));
     let command = CreateOrderAttempt { order_intent_id: signal.intent_id(), attempt_no: 1 };
     order.publish(&command, &signal.about).await.expect("sent");
     until("the order was faster", async || was_retried(&worker, signal.intent_id())).await;
     order.commit().await.expect("committed");
     until("the order is acknowledged", async || world.status(&command).await == Some(Status::Acked)).await;
-    let (mut backtest, job_id) = (desk.begin().await.expect("a transaction"), Uuid::new_v4());
+    let (mut backtest, job_id) = (transactions.begin().await.expect("a transaction"), Uuid::new_v4());
     backtest.open_job(job_id, "KRW-BTC", 1).await.expect("written");
     backtest.publish(&RunBacktest { job_id, market: "KRW-BTC".to_owned() }, &about()).await.expect("sent");
     until("the backtest was faster", async || was_retried(&worker, job_id)).await;
@@ -147,10 +149,10 @@ fn was_retried(worker: &Program, id: Uuid) -> bool {
 async fn a_command_that_was_rolled_back_is_a_dead_letter_that_says_why() {
     let world = World::new().await;
     let settings = world.with_kafka(&prefix());
-    let desk = PostgresDesk::open(world.pool(), &settings).await.expect("a desk");
+    let transactions = PostgresTransactions::open(world.pool(), &settings).await.expect("a transactions");
     let worker = world.kafka_worker(&settings).await;
     let signal = signal();
-    let mut work = desk.begin().await.expect("a transaction");
+    let mut work = transactions.begin().await.expect("a transaction");
     assert!(work.open_intent(&signal, 1).await.expect("written"));
     let command = CreateOrderAttempt { order_intent_id: signal.intent_id(), attempt_no: 1 };
     work.publish(&command, &signal.about).await.expect("sent");
@@ -174,7 +176,7 @@ async fn a_command_that_was_rolled_back_is_a_dead_letter_that_says_why() {
         "{letter}"
     );
     assert_eq!(letter[0]["attempts"], 6, "{letter}");
-    world.trade(&desk).await;
+    world.trade(&transactions).await;
     assert_eq!(worker.stop().await, Some(0));
 }
 
@@ -228,12 +230,12 @@ async fn the_outbox_before_kafka_keeps_the_transaction() {
     command.env("DATABASE_URL", world.database.url()).env("EVERBIT_BROKERS", address::kafka());
     let relay = Program::start("postrider relay", &mut command);
     // The services publish into the outbox, and the consumers read from Kafka.
-    let services = Services::new(&world.desk, &settings);
-    let workers = Workers::start(&world.desk.outbox, &services, &settings).await.expect("consumers");
-    let mut work = world.desk.begin().await.expect("a transaction");
+    let services = Services::new(&world.transactions, &settings);
+    let workers = Workers::start(&world.transactions.outbox, &services, &settings).await.expect("consumers");
+    let mut work = world.transactions.begin().await.expect("a transaction");
     work.publish(&KillSwitchChanged { engaged: true }, &about()).await.expect("published");
     drop(work);
-    world.trade(&world.desk).await;
+    world.trade(&world.transactions).await;
     assert_eq!(world.database.count("select count(*) from operation_log").await, 0, "it was rolled back");
     workers.stop().await.expect("stopped");
     assert_eq!(relay.stop().await, Some(0));

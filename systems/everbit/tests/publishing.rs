@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use everbit::adapters::envelope::render;
 use everbit::adapters::events::new_event;
 use everbit::adapters::workers::relay;
-use everbit::application::{Desk, EventBus, Fault, Operations, Trading, Work};
+use everbit::application::{EventBus, Fault, Operations, Trading, Transactions, Work};
 use everbit::domain::streams::{ALL, WORKERS};
 use everbit::domain::{About, BacktestFinished, Message, OrderAccepted, messages};
 use everbit::story::ticker::TickerReceived;
@@ -29,8 +29,8 @@ impl World {
     async fn recorded<M: Message>(&self, message: &M, about: &About) -> Recorded {
         let mut event = new_event(message, about).expect("an event");
         event.occurred_at = Some(OffsetDateTime::from_unix_timestamp(THAT_DAY).expect("a time"));
-        let id = self.desk.outbox.record_outside_transaction(&event).await.expect("recorded");
-        let all = self.desk.outbox.recorded(0, 100).await.expect("events");
+        let id = self.transactions.outbox.record_outside_transaction(&event).await.expect("recorded");
+        let all = self.transactions.outbox.recorded(0, 100).await.expect("events");
         all.into_iter().find(|event| event.event_id == id).expect("the event")
     }
 }
@@ -47,7 +47,7 @@ async fn five_streams_have_four_workers() {
         "everbit.system.event",
     ];
     assert_eq!(ALL, wanted);
-    let infos = relay(&world.desk.outbox, &world.services(), &world.settings).subscriber_infos();
+    let infos = relay(&world.transactions.outbox, &world.services(), &world.settings).subscriber_infos();
     let found: Vec<_> =
         infos.iter().map(|info| (info.name.as_str(), info.streams.join(" "), info.handlers.len())).collect();
     let wanted = [
@@ -59,7 +59,7 @@ async fn five_streams_have_four_workers() {
     assert_eq!(found, wanted);
     let mut settings = world.settings.clone();
     settings.workers = vec!["backtest-worker".into()];
-    let one = relay(&world.desk.outbox, &world.services(), &settings).subscriber_infos();
+    let one = relay(&world.transactions.outbox, &world.services(), &settings).subscriber_infos();
     assert_eq!(one.len(), 1, "a process may have one of them alone");
     settings.workers = vec!["ticker-worker".into()];
     assert!(settings.check().expect_err("unknown").contains("ticker-worker is unknown"));
@@ -78,9 +78,9 @@ async fn five_streams_have_four_workers() {
 async fn each_stream_is_worked_off_by_its_own_worker() {
     let world = World::new().await;
     let services = world.services();
-    Trading::new(world.desk.clone()).take(&signal(), 1).await.expect("taken");
+    Trading::new(world.transactions.clone()).take(&signal(), 1).await.expect("taken");
     services.backtests.ask(&about(), 1).await.expect("asked");
-    Operations::new(world.desk.clone()).turn_kill_switch(false, &about(), 1).await.expect("turned");
+    Operations::new(world.transactions.clone()).turn_kill_switch(false, &about(), 1).await.expect("turned");
     let workers = world.workers().await;
     let open =
         "select count(*) from outbox_event where status <> 'DONE' and stream <> 'everbit.backtest.event'";
@@ -111,7 +111,7 @@ async fn the_table_of_the_document_is_a_view() {
                   next_retry_at last_attempt_at locked_by locked_until last_error_code last_error_message created_at \
                   updated_at processed_at";
     assert_eq!(columns.join(" "), wanted);
-    let intent = Trading::new(world.desk.clone()).take(&signal(), 1).await.expect("taken");
+    let intent = Trading::new(world.transactions.clone()).take(&signal(), 1).await.expect("taken");
     let row = async || -> Value {
         let sql = "select to_json(o)::text from outbox_event o where event_type = 'CreateOrderAttempt'";
         let text: String = sqlx::query_scalar(sql).fetch_one(world.pool()).await.expect("one row");
@@ -174,7 +174,7 @@ async fn an_event_has_the_envelope_of_the_document() {
 #[tokio::test]
 async fn what_follows_from_a_command_is_in_its_trace() {
     let world = World::new().await;
-    Trading::new(world.desk.clone()).take(&signal(), 1).await.expect("taken");
+    Trading::new(world.transactions.clone()).take(&signal(), 1).await.expect("taken");
     let workers = world.workers().await;
     until("it is accepted", async || {
         world.database.count("select count(*) from outbox_event where event_type = 'OrderAccepted'").await
@@ -182,7 +182,7 @@ async fn what_follows_from_a_command_is_in_its_trace() {
     })
     .await;
     workers.stop().await.expect("stopped");
-    let events = world.desk.outbox.recorded(0, 10).await.expect("events");
+    let events = world.transactions.outbox.recorded(0, 10).await.expect("events");
     let [command, accepted] = &events[..] else { panic!("{} events", events.len()) };
     assert_eq!(accepted.headers.causation_id(), Some(command.event_id));
     for event in [command, accepted] {
@@ -231,7 +231,7 @@ impl Message for OrderbookReceived {
 #[tokio::test]
 async fn market_data_is_refused() {
     let world = World::new().await;
-    let mut work = world.desk.begin().await.expect("a transaction");
+    let mut work = world.transactions.begin().await.expect("a transaction");
     let ticker = work.publish(&TickerReceived { price: 1 }, &about()).await.expect_err("no such stream");
     let orderbook = work.publish(&OrderbookReceived, &about()).await.expect_err("no such type");
     for (fault, name) in [(ticker, "everbit.market.ticker"), (orderbook, "OrderbookReceived")] {

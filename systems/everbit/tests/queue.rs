@@ -186,7 +186,7 @@ async fn an_event_dies_at_its_own_number_of_attempts_and_is_requeued_by_hand() {
     assert_eq!(world.database.count(kept).await, 1, "what is dead stays");
 
     let requeue = ResolveDead::Requeue { subscription: "backtest-worker".into(), events: vec![event] };
-    let store = world.desk.outbox.store().await.expect("the log");
+    let store = world.transactions.outbox.store().await.expect("the log");
     assert_eq!(store.resolve_dead(&requeue).await.expect("requeued"), 1);
     let row = world.row(event).await;
     assert_eq!((row.status.as_str(), row.attempt_count), ("PENDING", 0));
@@ -220,7 +220,7 @@ async fn no_other_step_is_possible() {
 #[tokio::test]
 async fn a_replay_of_trades_is_refused() {
     let world = World::new().await;
-    Trading::new(world.desk.clone()).take(&signal(), 1).await.expect("taken");
+    Trading::new(world.transactions.clone()).take(&signal(), 1).await.expect("taken");
     let workers = world.workers().await;
     let done = "select count(*) from outbox_event where event_type in ('CreateOrderAttempt', 'OrderAccepted') and status = 'DONE'";
     until("both are done", async || world.database.count(done).await == 2).await;
@@ -242,10 +242,11 @@ async fn no_transaction_is_open_while_the_exchange_is_called() {
     world.direct("/hold", json!(true)).await;
     let mut settings = world.settings.clone();
     settings.timeout = Duration::from_secs(120);
-    let services = everbit::adapters::workers::Services::new(&world.desk, &settings);
-    let workers = everbit::adapters::workers::Workers::start(&world.desk.outbox, &services, &settings);
+    let services = everbit::adapters::workers::Services::new(&world.transactions, &settings);
+    let workers =
+        everbit::adapters::workers::Workers::start(&world.transactions.outbox, &services, &settings);
     let workers = workers.await.expect("workers");
-    Trading::new(world.desk.clone()).take(&signal(), 1).await.expect("taken");
+    Trading::new(world.transactions.clone()).take(&signal(), 1).await.expect("taken");
     until("the exchange is called", async || world.requests().await == 1).await;
     let open =
         "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()

@@ -100,8 +100,8 @@ async fn asked(address: SocketAddr, expected: Option<&str>) -> Result<(bool, Str
     }
     let settings = answer.headers().get(SETTINGS).and_then(|value| value.to_str().ok());
     if expected.is_some_and(|expected| settings != Some(expected)) {
-        let what =
-            "the relay there has another database, other subscriptions or another name than these settings";
+        let what = "the relay at this address does not match these settings; its database, its subscriptions and its \
+                    name must be the same";
         return Err(unanswered(what.to_owned(), true));
     }
     let status = answer.status();

@@ -120,7 +120,7 @@ fn of_formats() -> Cases {
         ),
         (
             "[sink.x]\ntype = \"http\"\nurl = \"http://h/\"\nattributes = [\"stream\", \"time\"]\n".into(),
-            &["sink.x.attributes: \"time\" is written without being asked for", "\"aggregatetype\""],
+            &["sink.x.attributes: \"time\" is always written", "\"aggregatetype\""],
         ),
         (
             "[sink.x]\ntype = \"kafka\"\nbrokers = \"b:1\"\nformat = \"payload\"\nattributes = [\"stream\"]\n".into(),

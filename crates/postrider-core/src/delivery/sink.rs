@@ -169,6 +169,12 @@ pub struct Report {
 const UNCLEAR_IN_A_ROW: usize = 3;
 
 impl Delivery {
+    /// How many keys may be in progress at once, unless set.
+    pub const CONCURRENCY: usize = 16;
+
+    /// How long an event may take, unless set.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
+
     /// A delivery of events, in this order.
     pub fn new(subscription: impl Into<Arc<str>>, events: Vec<Attempt>) -> Self {
         Self {
@@ -182,8 +188,8 @@ impl Delivery {
             made: Instant::now(),
             events,
             order: Order::Key,
-            concurrency: 16,
-            timeout: Duration::from_secs(30),
+            concurrency: Self::CONCURRENCY,
+            timeout: Self::TIMEOUT,
             slots: None,
             progress: Arc::default(),
             requests: None,

@@ -175,7 +175,7 @@ impl EnvelopeBuilder {
                 Field::Object(fields) => fields.compile(&path, parts)?,
             }
             if !names.insert(name) {
-                return Err(wrong("is there twice; each name must be there once".to_owned()));
+                return Err(wrong("is used twice; names must be unique".to_owned()));
             }
         }
         // An object without fields.
@@ -353,7 +353,7 @@ mod tests {
             (field("{id"), "unmatched brace"),
             (field("id}"), "unmatched brace"),
             (field("see {payload}"), "{payload} alone"),
-            (field("{id}").field("a", "{id}"), "twice"),
+            (field("{id}").field("a", "{id}"), "is used twice; names must be unique"),
             (Envelope::builder().object("x", field("{i}")), "the field \"x.a\""),
         ] {
             let error = envelope.build().expect_err(says).to_string();

@@ -9,6 +9,15 @@ use crate::{Error, ErrorKind};
 /// attributes are as large as a small payload.
 ///
 /// `"stream".parse()` reads a name. An unknown name is an error that lists the valid ones.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::{CloudEvents, OptionalAttribute};
+///
+/// // A reader in another program wants to know the stream of each event.
+/// let format = CloudEvents::default().with_optional([OptionalAttribute::Stream]);
+/// assert_eq!("stream".parse::<OptionalAttribute>().ok(), Some(OptionalAttribute::Stream));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum OptionalAttribute {
@@ -24,7 +33,7 @@ pub enum OptionalAttribute {
     Stream,
 }
 
-/// Attributes that are written for every event that has them, without being asked for.
+/// Attributes that are always written for an event that has them.
 const ALWAYS: [&str; 14] = [
     "specversion",
     "id",
@@ -72,11 +81,7 @@ impl FromStr for OptionalAttribute {
         if let Some(known) = Self::ALL.into_iter().find(|known| known.as_str() == name) {
             return Ok(known);
         }
-        let what = if ALWAYS.contains(&name) {
-            "is written without being asked for"
-        } else {
-            "is not an optional attribute"
-        };
+        let what = if ALWAYS.contains(&name) { "is always written" } else { "is not an optional attribute" };
         let known = Self::ALL.map(|known| format!("{:?}", known.as_str())).join(", ");
         let message = format!("{name:?} {what}; the optional attributes are {known}");
         Err(Error::new(ErrorKind::Invalid, "cloud event", message))
@@ -96,6 +101,6 @@ mod tests {
             |name: &str| name.parse::<OptionalAttribute>().expect_err("refused").message().to_owned();
         let known = "the optional attributes are \"aggregatetype\", \"partitionkey\", \"recordedtime\", \"schemaversion\", \"stream\"";
         assert_eq!(refusal("strem"), format!("\"strem\" is not an optional attribute; {known}"));
-        assert_eq!(refusal("time"), format!("\"time\" is written without being asked for; {known}"));
+        assert_eq!(refusal("time"), format!("\"time\" is always written; {known}"));
     }
 }

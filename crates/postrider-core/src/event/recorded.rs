@@ -9,6 +9,16 @@ use uuid::Uuid;
 use crate::{Headers, Payload};
 
 /// A committed event. It never changes.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::Recorded;
+///
+/// /// A line of an audit log.
+/// fn line(event: &Recorded) -> String {
+///     format!("{} {} {}/{}", event.recorded_at, event.event_type, event.aggregate_type, event.aggregate_id)
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     /// Its number in the log: unique, but not in the order of commits.

@@ -4,6 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Returns the trace context of the running code. Outboxes hold one; clones share it.
+///
+/// ```
+/// # extern crate postrider_core as postrider;
+/// use postrider::Trace;
+///
+/// // With OpenTelemetry, the closure asks the current span.
+/// let trace = Trace::new(|| Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()));
+/// assert!(trace.current().is_some());
+/// ```
 #[derive(Clone)]
 pub struct Trace(Arc<dyn Fn() -> Option<String> + Send + Sync>);
 

@@ -26,6 +26,20 @@ impl Clock {
 }
 
 /// A clock for tests, which moves only when it is set. Clones share the time.
+///
+/// ```
+/// # mod postrider { pub use postrider_core::OffsetDateTime; pub mod testing { pub use postrider_core::{Clock, ManualClock}; } }
+/// use std::time::Duration;
+///
+/// use postrider::OffsetDateTime;
+/// use postrider::testing::{Clock, ManualClock};
+///
+/// let clock = ManualClock::at(OffsetDateTime::UNIX_EPOCH);
+/// // For an outbox: `Outbox::builder().clock(of_outbox)`.
+/// let of_outbox = Clock::Manual(clock.clone());
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(of_outbox.now(), Some(OffsetDateTime::UNIX_EPOCH + Duration::from_secs(60)));
+/// ```
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<Mutex<OffsetDateTime>>);
 

@@ -1,13 +1,11 @@
 //! A consumer as an application writes it down.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{Event, Retry, Source};
-use postrider_relay::{
-    Decode, DispatcherBuilder, Handler, NewerVersion, SubscriberInfo, Unknown, Upcasters, defaults,
-};
+use postrider_core::{Retry, Source};
+use postrider_relay::{DispatcherBuilder, SubscriberInfo, defaults};
 
 use crate::client::security::{Security, security_methods};
 use crate::consume::sequence::Gap;
@@ -23,13 +21,21 @@ const MAX_ATTEMPTS: u32 = 4;
 const NUMBERED_KEYS: usize = 100_000;
 
 /// Where a group starts in a partition that it has no offset in.
+///
+/// ```
+/// use postrider::testing::Outbox;
+/// use postrider_kafka::{Consumer, Offsets};
+///
+/// // A new group that wants no history.
+/// let consumer = Consumer::new(&Outbox::new(), "broker:9092", "dashboard").topics(["orders"]).from(Offsets::Latest);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offsets {
-    /// At the oldest record: nothing is missed.
+    /// At the oldest record: no record is missed.
     #[default]
     Earliest,
-    /// At the end, as it is when the partition is first assigned: that position is committed at once, so that nothing that
-    /// arrives from then on is missed, whoever holds the partition.
+    /// At the end of the partition when it is first assigned. That position is committed at once, so no later record is missed,
+    /// even if another member of the group gets the partition.
     Latest,
 }
 
@@ -43,7 +49,7 @@ pub enum Offsets {
 /// again.
 ///
 /// If a record does not have them, the `stream` of an event is the topic, its `ordering_key` the record's key, its `recorded_at`
-/// (and `occurred_at`) the record's timestamp, its schema version 1, and its `aggregate_type` that of the [`Event`] that its
+/// (and `occurred_at`) the record's timestamp, its schema version 1, and its `aggregate_type` that of the [`Event`](trait@postrider_core::Event) that its
 /// handler receives, or empty. Handlers are chosen by event type alone. See
 /// [`CloudEvents::read`](postrider_core::CloudEvents::read) for the whole list, and
 /// [`KafkaBuilder::attributes`](crate::KafkaBuilder::attributes) for writing more.
@@ -79,8 +85,6 @@ pub struct Consumer<S: Source> {
     pub(crate) group: String,
     pub(crate) topics: Vec<String>,
     pub(crate) handlers: DispatcherBuilder<S>,
-    /// The type of the aggregate, by event type: what the events of `on` say of themselves.
-    pub(crate) aggregates: HashMap<&'static str, Arc<str>>,
     pub(crate) offsets: Offsets,
     pub(crate) records: usize,
     pub(crate) concurrency: usize,
@@ -105,7 +109,6 @@ impl<S: Source> Consumer<S> {
             group: group.to_owned(),
             topics: Vec::new(),
             handlers: DispatcherBuilder::default(),
-            aggregates: HashMap::new(),
             offsets: Offsets::default(),
             records: RECORDS,
             concurrency: defaults::CONCURRENCY,
@@ -128,26 +131,7 @@ impl<S: Source> Consumer<S> {
         self
     }
 
-    /// Handles events of the type that the handler receives: see [`Subscriber::on`](postrider_relay::Subscriber::on).
-    #[must_use]
-    pub fn on<H, Shape>(mut self, handler: H) -> Self
-    where
-        H: Handler<S, Shape>,
-        H::Payload: Event + Decode,
-        Shape: 'static,
-    {
-        self.aggregates.insert(H::Payload::NAME, H::Payload::AGGREGATE.into());
-        self.handlers.on(handler);
-        self
-    }
-
-    /// Declares that the handler that was added last records events of type `E`: see
-    /// [`Subscriber::follow_up`](postrider_relay::Subscriber::follow_up).
-    #[must_use]
-    pub fn follow_up<E: Event>(mut self) -> Self {
-        self.handlers.follow_up(E::NAME);
-        self
-    }
+    postrider_relay::handler_methods!();
 
     /// The group and its handlers as data, for a catalog.
     pub fn info(&self) -> SubscriberInfo {
@@ -162,78 +146,10 @@ impl<S: Source> Consumer<S> {
         }
     }
 
-    /// Handles events of this type; the payload need not implement [`Event`].
-    #[must_use]
-    pub fn on_type<H, Shape>(mut self, event_type: &str, handler: H) -> Self
-    where
-        H: Handler<S, Shape>,
-        H::Payload: Decode,
-        Shape: 'static,
-    {
-        self.handlers.on_type(event_type, handler);
-        self
-    }
-
-    /// Handles the events that have no other handler.
-    #[must_use]
-    pub fn on_other<H, Shape>(mut self, handler: H) -> Self
-    where
-        H: Handler<S, Shape>,
-        H::Payload: Decode,
-        Shape: 'static,
-    {
-        self.handlers.on_other(handler);
-        self
-    }
-
-    /// What to do with an event that has no handler; by default it is skipped. [`Unknown::Reject`] makes it a dead letter.
-    #[must_use]
-    pub fn unknown(mut self, unknown: Unknown) -> Self {
-        self.handlers.unknown(unknown);
-        self
-    }
-
-    /// Upcasts old versions of payloads to the newest.
-    #[must_use]
-    pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
-        self.handlers.upcasters(upcasters);
-        self
-    }
-
-    /// What to do with an event of a newer version than its handler knows. By default it waits, and later records of its
-    /// partition wait behind it.
-    #[must_use]
-    pub fn newer_version(mut self, newer_version: NewerVersion) -> Self {
-        self.handlers.newer_version(newer_version);
-        self
-    }
-
-    /// Lets plain handlers keep an inbox: see [`Subscriber::inbox`](postrider_relay::Subscriber::inbox) for what that promises.
-    #[must_use]
-    pub fn inbox(mut self) -> Self {
-        self.handlers.inbox(true);
-        self
-    }
-
-    /// Lets transactional handlers share a transaction, up to this many events each. If one of them fails, all of them are
-    /// rolled back and each is handled alone.
-    #[must_use]
-    pub fn max_tx_batch(mut self, events: usize) -> Self {
-        self.handlers.max_tx_batch(events);
-        self
-    }
-
     /// How long one event may take; by default 30 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
-        self
-    }
-
-    /// How long the handler of one type may take, instead of the consumer's timeout.
-    #[must_use]
-    pub fn timeout_of(mut self, event_type: &str, timeout: Duration) -> Self {
-        self.handlers.timeout_of(event_type, timeout);
         self
     }
 

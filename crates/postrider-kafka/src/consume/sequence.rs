@@ -6,6 +6,17 @@ use std::sync::Arc;
 use postrider_core::{Recorded, Uuid};
 
 /// `sequence` numbers that are missing within a key: an event that its producer numbered did not arrive.
+///
+/// ```
+/// use postrider::testing::Outbox;
+/// use postrider_kafka::{Consumer, Gap};
+///
+/// fn warn(gap: &Gap) {
+///     eprintln!("{}/{}: {} goes from {} to {}", gap.topic, gap.partition, gap.key, gap.expected - 1, gap.got);
+/// }
+///
+/// let consumer = Consumer::new(&Outbox::new(), "broker:9092", "billing").topics(["orders"]).on_gap(warn);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// The group that noticed.

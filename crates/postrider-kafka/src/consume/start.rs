@@ -117,6 +117,7 @@ impl<S: Source> Consumer<S> {
         letters.clone().connect().await?;
         let receipt_producer = ReceiptProducer::new(letters.client())?;
         let topics: BTreeSet<String> = std::mem::take(&mut self.topics).into_iter().collect();
+        let aggregates = self.handlers.aggregates();
         let sink = Arc::new(self.handlers.build(&self.source)?);
         let shared = Arc::new(ConsumerShared {
             group: self.group.as_str().into(),
@@ -128,7 +129,7 @@ impl<S: Source> Consumer<S> {
             records: self.records,
             concurrency: self.concurrency,
             timeout: self.timeout,
-            aggregates: self.aggregates,
+            aggregates,
             numbered_keys: self.numbered_keys,
             on_gap: self.on_gap,
             workers: AtomicUsize::new(0),

@@ -22,7 +22,7 @@ impl Lane {
 
     /// Takes the word back once the destination is found to be back, by this lane or another. `reading` is how far the lane is
     /// reading.
-    pub(crate) async fn note_back(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
+    pub(crate) async fn clear_away(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
         if self.lease.away.is_some() && !self.runtime.breaker.is_open() {
             self.lease.away = None;
             self.prolong_if_it_answers(reading).await?;
@@ -32,7 +32,7 @@ impl Lane {
 
     /// The destination is unavailable: leaves it alone for a while, keeps the lease, and gives up what is too old. Where that
     /// is `undecided`, a new event may decide it: it ends the wait.
-    pub(crate) async fn wait_for_it(
+    pub(crate) async fn wait_for_destination(
         &mut self,
         work: &mut Work,
         reason: &Unavailable,
@@ -90,7 +90,7 @@ impl Lane {
                 }
                 look = Instant::now() + looks.next_delay();
             }
-            self.land(work.next.as_ref()).await?;
+            self.settle_flights(work.next.as_ref()).await?;
             if Instant::now() >= ask_again {
                 self.prolong_if_it_answers(work.next.as_ref()).await?;
                 // A database that refuses at once is not asked all the time.

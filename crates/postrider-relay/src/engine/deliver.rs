@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use postrider_core::{Delivery, Unavailable};
 
-use crate::engine::accompany::Ended;
-use crate::engine::judge::{Came, Judged, panicked};
+use crate::engine::delivering::Ended;
+use crate::engine::judge::{BatchResult, Judged, panicked};
 use crate::engine::lane::{Halt, Lane};
 use crate::engine::work::Work;
 
@@ -31,7 +31,7 @@ impl Lane {
     /// Tries all that can be tried. What has no decision afterwards was not tried: it waits behind a failure, or the relay
     /// stops.
     pub(crate) async fn deliver(&mut self, mut work: Work) -> Result<Work, Halt> {
-        let mut state = TryState { one_by_one: std::mem::take(&mut self.wary), waited: false };
+        let mut state = TryState { one_by_one: std::mem::take(&mut self.deliver_one_by_one), waited: false };
         loop {
             let mut ready = match self.choose(&mut work, &mut state).await? {
                 Choice::Ready(ready) => ready,
@@ -54,10 +54,10 @@ impl Lane {
 
     /// What of the work may be tried now.
     async fn choose(&mut self, work: &mut Work, state: &mut TryState) -> Result<Choice, Halt> {
-        if let Some(reason) = self.harvest(work).await {
-            self.wait_for_it(work, &reason, true).await?;
+        if let Some(reason) = self.collect_flights(work).await {
+            self.wait_for_destination(work, &reason, true).await?;
         }
-        self.note_back(work.next.as_ref()).await?;
+        self.clear_away(work.next.as_ref()).await?;
         let ready = work.ready(self.runtime.order, self.runtime.on_dead);
         // A lane that is wanted back must not be kept by a destination that is away.
         let given_up = self.runtime.is_stopping() || (self.recalled && self.runtime.breaker.is_open());
@@ -72,8 +72,8 @@ impl Lane {
             state.waited = true;
             self.wait(work, &pause).await?;
             let early = self.runtime.breaker.pause().is_some();
-            let leaves = early && work.next.is_some() && self.leaves(work).await?;
-            return Ok(if leaves { Choice::Nothing } else { Choice::Waited });
+            let moves_on = early && work.next.is_some() && self.moves_on(work).await?;
+            return Ok(if moves_on { Choice::Nothing } else { Choice::Waited });
         }
         Ok(Choice::Ready(ready))
     }
@@ -87,7 +87,7 @@ impl Lane {
     ) -> Result<(Arc<Delivery>, Ended), Halt> {
         let delivery = self.delivery(work, ready);
         let goes_on = self.goes_on && !one_by_one && !self.alone && self.has_room_for(&delivery, work);
-        let ended = self.accompany(&delivery, work, goes_on).await?;
+        let ended = self.run_delivery(&delivery, work, goes_on).await?;
         self.patience.learn(delivery.mean_try());
         if let (Ended::Panicked, [_]) = (&ended, ready) {
             delivery.report(0, panicked());
@@ -117,37 +117,37 @@ impl Lane {
         probing: bool,
         state: &mut TryState,
     ) -> Result<bool, Halt> {
-        let Judged { came, tried, went_on, again } = judged;
-        match came {
-            Came::Stopped => return Ok(true),
-            Came::Panicked => state.one_by_one = true,
-            Came::Done if tried => self.runtime.breaker.available(),
+        let Judged { result, tried, went_on, again } = judged;
+        match result {
+            BatchResult::Stopped => return Ok(true),
+            BatchResult::Panicked => state.one_by_one = true,
+            BatchResult::Done if tried => self.runtime.breaker.available(),
             // It is asked with another key after a pause, while the first still waits for its answer.
-            Came::Done if went_on && probing => {
+            BatchResult::Done if went_on && probing => {
                 let reason = Unavailable::new("the destination has not answered yet");
-                self.wait_for_it(work, &reason, true).await?;
-                return self.leaves(work).await;
+                self.wait_for_destination(work, &reason, true).await?;
+                return self.moves_on(work).await;
             }
             // Nothing of it has ended yet, or what has is tried again.
-            Came::Done if went_on || again => {}
-            Came::Done if self.runtime.is_stopping() => return Ok(true),
-            Came::Done => {
+            BatchResult::Done if went_on || again => {}
+            BatchResult::Done if self.runtime.is_stopping() => return Ok(true),
+            BatchResult::Done => {
                 let reason = Unavailable::new("the destination reported no outcome for any event");
-                self.wait_for_it(work, &reason, false).await?;
+                self.wait_for_destination(work, &reason, false).await?;
             }
             // What is tried alone bears a mark, which must not stand while nobody tries it.
-            Came::Unavailable(reason) | Came::Undecided(reason) if self.alone => {
+            BatchResult::Unavailable(reason) | BatchResult::Undecided(reason) if self.alone => {
                 self.away = Some(reason);
                 return Ok(true);
             }
-            Came::Unavailable(reason) => {
+            BatchResult::Unavailable(reason) => {
                 // What it said to several is shown to be one's own when each is tried alone.
                 state.one_by_one |= reason.pause.is_some();
-                self.wait_for_it(work, &reason, false).await?;
+                self.wait_for_destination(work, &reason, false).await?;
             }
-            Came::Undecided(reason) => {
-                self.wait_for_it(work, &reason, true).await?;
-                return self.leaves(work).await;
+            BatchResult::Undecided(reason) => {
+                self.wait_for_destination(work, &reason, true).await?;
+                return self.moves_on(work).await;
             }
         }
         Ok(false)

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use postrider_core::{Delivery, Order, Position, Settlement, Unavailable};
 
-use crate::engine::accompany::Delivering;
 use crate::engine::contrast::Try;
+use crate::engine::delivering::Delivering;
 use crate::engine::judge::panicked;
 use crate::engine::lane::{Halt, Lane};
 use crate::engine::retry_policy::Decision;
-use crate::engine::work::{Hand, Item, Work};
+use crate::engine::work::{AttemptState, Item, Work};
 
 /// A batch is waited for so many times as long as a try usually takes.
 const USUAL_TRIES: f64 = 4.0;
@@ -127,7 +127,7 @@ impl Lane {
         let keys = self.keys_in_hand();
         for item in &mut work.items {
             if events.contains(&item.event.event_id) {
-                item.hand = Hand::Running;
+                item.attempt_state = AttemptState::Running;
             } else if self.runtime.order != Order::None && keys.contains(&item.key) {
                 item.held = true;
             }
@@ -135,7 +135,7 @@ impl Lane {
     }
 
     /// Settles what has ended of what is running. Whether there was anything. `reading` is how far the lane is reading.
-    pub(crate) async fn land(&mut self, reading: Option<&Position>) -> Result<bool, Halt> {
+    pub(crate) async fn settle_flights(&mut self, reading: Option<&Position>) -> Result<bool, Halt> {
         if self.flights.is_empty() {
             return Ok(false);
         }
@@ -165,7 +165,7 @@ impl Lane {
 
     /// Takes what has ended of the flights of work that is not settled yet: it needs no rows of its own. Why the destination
     /// seems to be away, if it does.
-    pub(crate) async fn harvest(&mut self, work: &mut Work) -> Option<Unavailable> {
+    pub(crate) async fn collect_flights(&mut self, work: &mut Work) -> Option<Unavailable> {
         if work.flights.is_empty() {
             return None;
         }
@@ -177,7 +177,7 @@ impl Lane {
             let same = |item: &&mut Item| item.event.event_id == ended.event.event_id;
             if let Some(item) = work.items.iter_mut().find(same) {
                 (item.decision, item.past, item.noted) = (ended.decision, ended.past, ended.noted);
-                item.hand = Hand::Idle;
+                item.attempt_state = AttemptState::Idle;
             }
         }
         landed.away
@@ -205,7 +205,7 @@ impl Lane {
                 match (&report, &ended) {
                     (Some(_), _) if delivery.is_effect(place) => landed.effects.push(item.event.event_id),
                     (None, Some(Ok(Err(reason)))) => landed.away = Some(reason.clone()),
-                    (None, Some(Err(error))) => self.wary |= error.is_panic(),
+                    (None, Some(Err(error))) => self.deliver_one_by_one |= error.is_panic(),
                     _ => {}
                 }
                 let (key, event_id) = (item.line(self.runtime.order), item.event.event_id);
@@ -227,7 +227,7 @@ impl Lane {
             if let Some(report) = report {
                 self.runtime.decide(item, report, now);
             }
-            item.hand = if item.decision.is_some() { Hand::Idle } else { Hand::Cut };
+            item.attempt_state = if item.decision.is_some() { AttemptState::Idle } else { AttemptState::Cut };
         }
         if items.iter().any(|item| matches!(item.decision, Some(Decision::Delivered { .. }))) {
             self.runtime.breaker.available();
@@ -244,7 +244,7 @@ impl Lane {
     /// Waits for what is running, and settles it. Where the relay stops it is cut off when its grace is over, and given back.
     pub(crate) async fn finish(&mut self) -> Result<(), Halt> {
         loop {
-            self.land(None).await?;
+            self.settle_flights(None).await?;
             if self.flights.is_empty() {
                 return Ok(());
             }

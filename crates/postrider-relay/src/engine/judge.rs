@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use postrider_core::{Delivery, DeliveryFailure, Outcome, Report, Unavailable};
 
-use crate::engine::accompany::{Delivering, Ended};
 use crate::engine::contrast::Interpreted;
+use crate::engine::delivering::{Delivering, Ended};
 use crate::engine::flight::Flight;
 use crate::engine::lane::Lane;
-use crate::engine::work::{Hand, Work};
+use crate::engine::work::{AttemptState, Work};
 
 /// What a delivery came to, for the rest of its batch.
 pub(crate) struct Judged {
-    pub(crate) came: Came,
+    pub(crate) result: BatchResult,
     /// Whether something of it is decided.
     pub(crate) tried: bool,
     /// Whether something of it goes on without its batch.
@@ -22,7 +22,7 @@ pub(crate) struct Judged {
 }
 
 /// How it ended for the destination.
-pub(crate) enum Came {
+pub(crate) enum BatchResult {
     Done,
     Unavailable(Unavailable),
     /// Events failed, and nothing shows yet that they and not the destination are to blame.
@@ -48,18 +48,18 @@ impl Lane {
     ) -> Judged {
         let (runtime, now) = (&self.runtime, self.now());
         let reports = delivery.take_reports();
-        let (came, went_on) = match ended {
+        let (result, went_on) = match ended {
             Ended::Slow(task) => {
                 work.leave_running(&ready, &reports, delivery, task);
-                (Came::Done, true)
+                (BatchResult::Done, true)
             }
-            Ended::Done => (Came::Done, false),
-            Ended::Unavailable(reason) => (Came::Unavailable(reason), false),
-            Ended::Panicked => (Came::Panicked, false),
-            Ended::Stopped => (Came::Stopped, false),
+            Ended::Done => (BatchResult::Done, false),
+            Ended::Unavailable(reason) => (BatchResult::Unavailable(reason), false),
+            Ended::Panicked => (BatchResult::Panicked, false),
+            Ended::Stopped => (BatchResult::Stopped, false),
         };
         let tries = work.tries(&ready, reports, runtime.order);
-        let refused = matches!(came, Came::Unavailable(_));
+        let refused = matches!(result, BatchResult::Unavailable(_));
         let flights = self.flights.iter().chain(&work.flights);
         let under_way = flights.flat_map(|flight| flight.under_way(runtime.order)).collect();
         let Interpreted { reports, undecided, again } = runtime.interpret(tries, refused, under_way);
@@ -72,12 +72,14 @@ impl Lane {
             tried = true;
             runtime.decide(&mut work.items[index], report, now);
         }
-        let came = match (came, undecided) {
-            (Came::Done, Some(reason)) => Came::Undecided(reason),
-            (Came::Unavailable(reason), Some(other)) => Came::Unavailable(reason.or_longer(&other)),
-            (came, _) => came,
+        let result = match (result, undecided) {
+            (BatchResult::Done, Some(reason)) => BatchResult::Undecided(reason),
+            (BatchResult::Unavailable(reason), Some(other)) => {
+                BatchResult::Unavailable(reason.or_longer(&other))
+            }
+            (result, _) => result,
         };
-        Judged { came, tried, went_on, again }
+        Judged { result, tried, went_on, again }
     }
 }
 
@@ -94,7 +96,7 @@ impl Work {
         for (place, &index) in ready.iter().enumerate() {
             if reports[place].is_none() && delivery.is_begun(place) {
                 let item = &mut self.items[index];
-                item.hand = Hand::Running;
+                item.attempt_state = AttemptState::Running;
                 under_way.push((place, item.in_flight()));
             }
         }

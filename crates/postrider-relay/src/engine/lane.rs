@@ -77,7 +77,7 @@ pub(crate) struct Lane {
     pub(crate) alone: bool,
     pub(crate) away: Option<Unavailable>,
     /// Whether the last turn left what is due for other keys, while the destination seemed to be away.
-    pub(crate) asked_others: bool,
+    pub(crate) tried_other_keys: bool,
     /// What is still under way of batches that are settled.
     pub(crate) flights: Vec<Flight>,
     /// Told when something of the flights has ended.
@@ -88,7 +88,7 @@ pub(crate) struct Lane {
     pub(crate) goes_on: bool,
     pub(crate) patience: Patience,
     /// A delivery of several that was running panicked: which of them it was shows when each is delivered alone.
-    pub(crate) wary: bool,
+    pub(crate) deliver_one_by_one: bool,
     /// When the lease expires, for the sink.
     pub(crate) lapse: watch::Sender<Instant>,
     /// When what is under way is cut off, once the relay stops.
@@ -123,14 +123,14 @@ impl Lane {
             careful,
             alone: false,
             away: None,
-            asked_others: false,
+            tried_other_keys: false,
             flights: Vec::new(),
             progress: Arc::default(),
             slots: Arc::new(Semaphore::new(runtime.concurrency.min(Semaphore::MAX_PERMITS))),
             // One at a time is the whole order: nothing could be begun beside what runs on.
             goes_on: runtime.sink.goes_on() && runtime.order != Order::Strict && runtime.concurrency > 1,
             patience: Patience::new(runtime.patience),
-            wary: false,
+            deliver_one_by_one: false,
             lapse: watch::Sender::new(claimed + runtime.settings.lease),
             give_up: None,
             pace: Pace::new(Instant::now()),
@@ -183,8 +183,8 @@ impl Lane {
                 self.finish().await?;
                 return Ok(End::Recalled);
             }
-            let landed = self.land(None).await?;
-            self.note_back(None).await?;
+            let landed = self.settle_flights(None).await?;
+            self.clear_away(None).await?;
             let worked = self.turn().await? || landed;
             self.runtime.outage.is_over();
             backoff.reset();
@@ -211,7 +211,7 @@ impl Lane {
         self.lease.bytes = self.share.bytes();
         let due = self.look_for_due().await?;
         let worked = !due.items.is_empty();
-        if worked && !self.asks_others_first(&due) {
+        if worked && !self.tries_other_keys_first(&due) {
             let due =
                 if self.careful { self.one_by_one(due).await? } else { self.suspects_alone(due).await? };
             let delivered = self.deliver(due).await?;
@@ -226,7 +226,7 @@ impl Lane {
         let Some(batch) = self.read().await? else { return Ok(worked) };
         if self.careful {
             self.careful = false;
-            self.put_aside(batch).await?;
+            self.settle_as_suspects(batch).await?;
             return Ok(true);
         }
         self.read_ahead(&batch);
@@ -238,7 +238,7 @@ impl Lane {
     /// The next batch: the one that was read ahead, or a new one. Nothing if there is nothing to read.
     async fn read(&mut self) -> Result<Option<Work>, Halt> {
         let batch = match self.ahead.take() {
-            Some(reading) => match self.beside(async { Ok(reading.await) }).await? {
+            Some(reading) => match self.keeping_lease(async { Ok(reading.await) }).await? {
                 Ok(batch) => batch?,
                 Err(_) => return Ok(None),
             },

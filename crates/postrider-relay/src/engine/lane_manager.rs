@@ -37,7 +37,7 @@ pub(crate) struct LaneManager {
     /// When to ask again for lanes that others hold.
     ask_at: Instant,
     /// How many lanes to take at once: one, and twice as many each time, so that relays that start together share them.
-    greed: u32,
+    claims_at_once: u32,
     /// How long until a lane that others hold is asked for again: soon at first, because who holds too many gives one up when it
     /// is told to.
     ask_again: Backoff,
@@ -60,7 +60,7 @@ impl LaneManager {
             idle: HashMap::new(),
             total: None,
             ask_at: Instant::now(),
-            greed: 1,
+            claims_at_once: 1,
             ask_again: Backoff::new(SOON, longest),
             ask_now: true,
             gauges: GaugeReporter::new(&runtime),
@@ -140,8 +140,8 @@ impl LaneManager {
                     if self.total.is_some_and(|total| self.held.len() >= total as usize) {
                         break SOON;
                     }
-                    if taken >= self.greed {
-                        self.greed = self.greed.saturating_mul(2);
+                    if taken >= self.claims_at_once {
+                        self.claims_at_once = self.claims_at_once.saturating_mul(2);
                         self.ask_at = Instant::now() + SOON;
                         return;
                     }
@@ -150,7 +150,7 @@ impl LaneManager {
                     self.is_there();
                     // What others hold is theirs to sleep for.
                     self.idle.clear();
-                    self.greed = 1;
+                    self.claims_at_once = 1;
                     break self.ask_again.next_delay();
                 }
                 Err(error) => {

@@ -124,7 +124,7 @@ impl Outage {
     pub(crate) fn begins(&self, error: &Error) {
         if !self.on.swap(true, Ordering::AcqRel) {
             tracing::warn!(subscription = %self.subscription, error = %error,
-                "the database does not answer as it should; retrying until it does");
+                "a request to the database failed; retrying until it succeeds");
         } else {
             tracing::debug!(subscription = %self.subscription, error = %error, "the database still does not answer");
         }

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::engine::lane::{Halt, Lane};
 use crate::engine::retry_policy::Decision;
-use crate::engine::work::{Hand, Item, Work};
+use crate::engine::work::{AttemptState, Item, Work};
 
 /// The code of an event that was in the hands of a process that died.
 pub(crate) const SUSPECT: &str = "#suspect";
@@ -107,7 +107,7 @@ impl Lane {
         self.due.looked(&found, began.elapsed(), |time| runtime.at_most(time));
         let mut work = Work::of_due(found.deliveries, &self.lease.position);
         self.keep_in_hand(&mut work);
-        let is_idle = |item: &Item| item.decision.is_none() && item.hand == Hand::Idle;
+        let is_idle = |item: &Item| item.decision.is_none() && item.attempt_state == AttemptState::Idle;
         if !work.items.is_empty()
             && work.items.iter().all(is_idle)
             && work.ready(self.runtime.order, self.runtime.on_dead).is_empty()
@@ -120,7 +120,7 @@ impl Lane {
     }
 
     /// Puts a batch aside: each of its events becomes a delivery of its own, under suspicion.
-    pub(crate) async fn put_aside(&mut self, mut work: Work) -> Result<(), Halt> {
+    pub(crate) async fn settle_as_suspects(&mut self, mut work: Work) -> Result<(), Halt> {
         for item in work.items.drain(..) {
             let row = match &item.decision {
                 Some(decision) => item.row(decision),
@@ -151,7 +151,7 @@ impl Lane {
                 continue;
             }
             // It is in hand, or behind one that is.
-            if item.hand == Hand::Running || item.held {
+            if item.attempt_state == AttemptState::Running || item.held {
                 stopped.failed(&event);
                 continue;
             }
@@ -163,7 +163,7 @@ impl Lane {
                 Alone::Held => stopped.failed(&event),
                 Alone::Away(reason) => {
                     let mut nothing = Work::of_due(Vec::new(), &self.lease.position);
-                    self.wait_for_it(&mut nothing, &reason, false).await?;
+                    self.wait_for_destination(&mut nothing, &reason, false).await?;
                     break;
                 }
             }

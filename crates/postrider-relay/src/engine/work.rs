@@ -37,7 +37,7 @@ pub(crate) enum Row {
 
 /// Whether a try of an event outlives its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hand {
+pub(crate) enum AttemptState {
     /// No.
     Idle,
     /// It is under way.
@@ -60,7 +60,7 @@ pub(crate) struct Item {
     /// Whether they differ from what is on record.
     pub(crate) noted: bool,
     pub(crate) row: Row,
-    pub(crate) hand: Hand,
+    pub(crate) attempt_state: AttemptState,
     /// Whether an earlier event of its key is open elsewhere.
     pub(crate) held: bool,
     /// Whether its row can't be read: it is dead without having been tried.
@@ -84,7 +84,7 @@ impl Item {
             Some(Decision::Retry { .. }) => true,
             Some(Decision::Dead { .. }) => on_dead == OnDead::Hold,
             Some(Decision::Delivered { .. }) => false,
-            None => self.held || self.hand == Hand::Running,
+            None => self.held || self.attempt_state == AttemptState::Running,
         }
     }
 
@@ -125,7 +125,7 @@ impl Work {
                 past: Vec::new(),
                 noted: false,
                 row: Row::Missing,
-                hand: Hand::Idle,
+                attempt_state: AttemptState::Idle,
                 held: read.held || open.contains(&key),
                 unreadable: read.unreadable.is_some(),
                 decision: read.unreadable.map(|reason| Decision::unreadable(0, reason)),
@@ -159,7 +159,7 @@ impl Work {
                 past: due.past,
                 noted: false,
                 row: Row::Open,
-                hand: Hand::Idle,
+                attempt_state: AttemptState::Idle,
                 held: false,
                 unreadable: due.unreadable.is_some(),
                 decision: due.unreadable.map(|reason| Decision::unreadable(tried, reason)),
@@ -186,7 +186,7 @@ impl Work {
                     continue;
                 }
             }
-            if item.decision.is_none() && item.hand == Hand::Idle {
+            if item.decision.is_none() && item.attempt_state == AttemptState::Idle {
                 ready.push(index);
             }
         }
@@ -201,16 +201,16 @@ impl Work {
     /// Writes down what became of each: nothing for what simply succeeded, a place in the line for what was not tried.
     pub(crate) fn close(&mut self) {
         for item in &self.items {
-            let row = match (&item.decision, item.hand) {
+            let row = match (&item.decision, item.attempt_state) {
                 (Some(Decision::Delivered { .. }), _) if item.row == Row::Running => {
                     self.settlement.succeeded.push(EventRef::from(&*item.event));
                     None
                 }
                 (Some(decision), _) => item.row(decision),
-                (None, Hand::Running) => Some(DeliveryChange::running(&*item.event, item.tried + 1)),
-                (None, Hand::Cut) => Some(DeliveryChange::given_back(&*item.event, item.tried)),
-                (None, Hand::Idle) if item.has_row() => None,
-                (None, Hand::Idle) => Some(DeliveryChange::waiting(&*item.event)),
+                (None, AttemptState::Running) => Some(DeliveryChange::running(&*item.event, item.tried + 1)),
+                (None, AttemptState::Cut) => Some(DeliveryChange::given_back(&*item.event, item.tried)),
+                (None, AttemptState::Idle) if item.has_row() => None,
+                (None, AttemptState::Idle) => Some(DeliveryChange::waiting(&*item.event)),
             };
             self.settlement.deliveries.extend(row);
         }
@@ -236,7 +236,9 @@ impl Work {
         self.settlement.deliveries.is_empty()
             && !self.items.is_empty()
             && self.items.iter().all(|item| {
-                (item.decision.is_none() || item.unreadable) && !item.has_row() && item.hand == Hand::Idle
+                (item.decision.is_none() || item.unreadable)
+                    && !item.has_row()
+                    && item.attempt_state == AttemptState::Idle
             })
     }
 

@@ -25,6 +25,19 @@ pub struct HandlerInfo {
 }
 
 /// What happens to an event without a handler.
+///
+/// ```
+/// use postrider::{Relay, Unknown, testing::Outbox};
+///
+/// # use postrider::{Event, Failure, Received};
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: i64 }
+/// # async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> { Ok(()) }
+/// // Each type of this stream must have a handler: one without is a mistake that should be seen.
+/// let relay = Relay::new(&Outbox::new())
+///     .subscribe("receipts", |s| s.streams(["orders"]).on(receipt).unknown(Unknown::Reject));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unknown {
     /// It is skipped, and counts as delivered.
@@ -72,11 +85,13 @@ pub struct DispatcherBuilder<S: Source> {
     other: Option<Route<S>>,
     timeouts: HashMap<String, Duration>,
     unknown: Unknown,
-    upcasters: Upcasters,
+    upcasters: Option<Upcasters>,
     newer_version: NewerVersion,
     max_tx_batch: usize,
     inbox: bool,
     problem: Option<Error>,
+    /// The aggregate type by event type, of the events that were added with `on`.
+    aggregates: HashMap<&'static str, Arc<str>>,
     /// The events that handlers record, by the type that they handle.
     follow_ups: BTreeMap<String, Vec<String>>,
     /// The type of the handler that was added last.
@@ -90,11 +105,12 @@ impl<S: Source> Default for DispatcherBuilder<S> {
             other: None,
             timeouts: HashMap::new(),
             unknown: Unknown::Skip,
-            upcasters: Upcasters::new(),
+            upcasters: None,
             newer_version: NewerVersion::Wait,
             max_tx_batch: 1,
             inbox: false,
             problem: None,
+            aggregates: HashMap::new(),
             follow_ups: BTreeMap::new(),
             last: None,
         }
@@ -111,6 +127,7 @@ impl<S: Source> DispatcherBuilder<S> {
     {
         let version = Some(<H::Payload as Event>::VERSION);
         let name = <H::Payload as Event>::NAME;
+        self.aggregates.insert(name, <H::Payload as Event>::AGGREGATE.into());
         self.add(name, Route::new(name, handler, version));
     }
 
@@ -144,7 +161,12 @@ impl<S: Source> DispatcherBuilder<S> {
 
     /// The upcasters from old versions of payloads to the newest.
     pub fn upcasters(&mut self, upcasters: Upcasters) {
-        self.upcasters = upcasters;
+        self.upcasters = Some(upcasters);
+    }
+
+    /// The upcasters to use if it was given none of its own.
+    pub(crate) fn default_upcasters(&mut self, upcasters: &Upcasters) {
+        self.upcasters.get_or_insert_with(|| upcasters.clone());
     }
 
     /// What happens to an event of a newer version than its handler takes. Default: it waits.
@@ -180,6 +202,11 @@ impl<S: Source> DispatcherBuilder<S> {
                 ));
             }
         }
+    }
+
+    /// The aggregate type by event type, of the events that were added with [`on`](Self::on).
+    pub fn aggregates(&self) -> HashMap<&'static str, Arc<str>> {
+        self.aggregates.clone()
     }
 
     /// The handlers, as data.
@@ -222,9 +249,10 @@ impl<S: Source> DispatcherBuilder<S> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
+        let upcasters = self.upcasters.unwrap_or_default();
         for (event_type, route) in &self.by_type {
             if let Some(version) = route.version {
-                self.upcasters.check(event_type, version)?;
+                upcasters.check(event_type, version)?;
             }
         }
         Ok(Dispatcher {
@@ -234,7 +262,7 @@ impl<S: Source> DispatcherBuilder<S> {
                 by_type: self.by_type.into_iter().map(|(name, route)| (name, Arc::new(route))).collect(),
                 other: self.other.map(Arc::new),
                 unknown: self.unknown,
-                upcasters: self.upcasters,
+                upcasters,
                 newer_version: self.newer_version,
                 max_tx_batch: self.max_tx_batch,
                 inbox: self.inbox,

@@ -15,7 +15,7 @@ use crate::{Context, Failure, Received, Tx};
 #[diagnostic::on_unimplemented(
     message = "a handler on this outbox can't take `{Self}`",
     label = "neither a `Context` nor a `Tx` of this outbox",
-    note = "after its event a handler takes a `Context`, and a `Tx` of the store that its relay is on, such as `postrider::postgres::Tx`"
+    note = "after its event, a handler may take a `Context` and a `Tx`; the `Tx` must be that of its relay's store, such as `postrider::postgres::Tx`"
 )]
 pub trait Argument<S: Source>: Send + Sized + 'static {
     #[doc(hidden)]

@@ -7,6 +7,7 @@ pub(crate) mod failure;
 mod failure_class;
 pub(crate) mod handler;
 pub(crate) mod handler_batch;
+mod methods;
 pub(crate) mod received;
 pub(crate) mod route;
 pub(crate) mod tx;

@@ -15,6 +15,19 @@ use crate::{Decode, Failure};
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What happens to an event of a newer version than its handler takes: this program is older than the one that recorded it.
+///
+/// ```
+/// use postrider::{NewerVersion, Relay, testing::Outbox};
+///
+/// # use postrider::{Event, Failure, Received};
+/// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+/// # #[event(aggregate = "Order", id = order)]
+/// # struct OrderPaid { order: i64 }
+/// # async fn receipt(event: Received<OrderPaid>) -> Result<(), Failure> { Ok(()) }
+/// // New versions of these events only add fields.
+/// let relay = Relay::new(&Outbox::new())
+///     .subscribe("receipts", |s| s.on(receipt).newer_version(NewerVersion::Try));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NewerVersion {
     /// It waits for a newer program and loses no attempt.

@@ -11,6 +11,17 @@ use postrider_core::{BATCH_BYTES, DeliveryFailure, Recorded};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 /// An event that is dead for a subscription, until an operator acts.
+///
+/// ```
+/// use postrider::{Death, Relay, testing::Outbox};
+///
+/// async fn alarm(death: Death) {
+///     let Death { subscription, event, failure, .. } = death;
+///     eprintln!("{} {} is dead for {subscription}: {}", event.event_type, event.event_id, failure.code);
+/// }
+///
+/// let relay = Relay::new(&Outbox::new()).on_death(alarm);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Death {
     /// The subscription.

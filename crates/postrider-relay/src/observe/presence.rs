@@ -64,6 +64,22 @@ impl Run {
 }
 
 /// The health of a running relay. Clones share it.
+///
+/// ```
+/// use postrider::{Health, Running};
+///
+/// /// The answer of a readiness probe.
+/// fn ready(health: &Health) -> Result<(), String> {
+///     match health.problems() {
+///         problems if problems.is_empty() => Ok(()),
+///         problems => Err(problems.join("; ")),
+///     }
+/// }
+///
+/// fn of(relay: &Running) -> Result<(), String> {
+///     ready(relay.health())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Health(Arc<Vec<Arc<SubscriptionRuntime>>>);
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::adapters::now;
-use crate::application::{Answer, Desk, Exchange, Fault, Operations, Trading, Work};
+use crate::application::{Answer, Exchange, Fault, Operations, Trading, Transactions, Work};
 use crate::domain::about::new_trace;
 use crate::domain::{About, Side, Signal};
 
@@ -18,7 +18,7 @@ use crate::domain::{About, Side, Signal};
 #[derive(Clone)]
 pub struct Api<D, X> {
     /// The database, to look things up.
-    pub desk: D,
+    pub transactions: D,
     /// Backtests.
     pub backtests: crate::application::Backtests<D, X>,
 }
@@ -57,7 +57,7 @@ struct KillSwitch {
 }
 
 /// The routes.
-pub fn router<D: Desk, X: Exchange>(api: Api<D, X>) -> Router {
+pub fn router<D: Transactions, X: Exchange>(api: Api<D, X>) -> Router {
     Router::new()
         .route("/signals", post(signal))
         .route("/intents/{id}", get(intent))
@@ -82,7 +82,7 @@ fn accepted(answer: Answer<serde_json::Value>) -> Response {
     }
 }
 
-async fn signal<D: Desk, X: Exchange>(
+async fn signal<D: Transactions, X: Exchange>(
     State(api): State<Api<D, X>>,
     headers: HeaderMap,
     Json(new): Json<NewSignal>,
@@ -94,17 +94,23 @@ async fn signal<D: Desk, X: Exchange>(
         price: new.price,
         volume: new.volume,
     };
-    let taken = Trading::new(api.desk).take(&signal, now()).await;
+    let taken = Trading::new(api.transactions).take(&signal, now()).await;
     accepted(taken.map(|id| json!({ "intentId": id })))
 }
 
-async fn attempt<D: Desk, X: Exchange>(State(api): State<Api<D, X>>, Path(id): Path<Uuid>) -> Response {
-    accepted(Trading::new(api.desk).try_again(id).await.map(|no| json!({ "attemptNo": no })))
+async fn attempt<D: Transactions, X: Exchange>(
+    State(api): State<Api<D, X>>,
+    Path(id): Path<Uuid>,
+) -> Response {
+    accepted(Trading::new(api.transactions).try_again(id).await.map(|no| json!({ "attemptNo": no })))
 }
 
-async fn intent<D: Desk, X: Exchange>(State(api): State<Api<D, X>>, Path(id): Path<Uuid>) -> Response {
+async fn intent<D: Transactions, X: Exchange>(
+    State(api): State<Api<D, X>>,
+    Path(id): Path<Uuid>,
+) -> Response {
     let look = async {
-        let mut work = api.desk.begin().await?;
+        let mut work = api.transactions.begin().await?;
         let attempts = work.attempts(id).await?;
         let attempts: Vec<_> = attempts
             .iter()
@@ -115,7 +121,7 @@ async fn intent<D: Desk, X: Exchange>(State(api): State<Api<D, X>>, Path(id): Pa
     accepted(look.await)
 }
 
-async fn backtest<D: Desk, X: Exchange>(
+async fn backtest<D: Transactions, X: Exchange>(
     State(api): State<Api<D, X>>,
     headers: HeaderMap,
     Json(subject): Json<Subject>,
@@ -124,13 +130,13 @@ async fn backtest<D: Desk, X: Exchange>(
     accepted(job.map(|id| json!({ "jobId": id })))
 }
 
-async fn kill_switch<D: Desk, X: Exchange>(
+async fn kill_switch<D: Transactions, X: Exchange>(
     State(api): State<Api<D, X>>,
     headers: HeaderMap,
     Json(switch): Json<KillSwitch>,
 ) -> Response {
     let subject = Subject { owner_id: switch.owner_id, strategy_key: "*".into(), market: "*".into() };
-    let operations = Operations::new(api.desk);
+    let operations = Operations::new(api.transactions);
     let turned = operations.turn_kill_switch(switch.engaged, &subject.about(&headers), now()).await;
     accepted(turned.map(|id| json!({ "eventId": id })))
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::adapters::bus::{self, Bus};
 use crate::adapters::events::new_event;
 use crate::adapters::settings::Settings;
-use crate::application::{Answer, Desk, EventBus, Fault, Work};
+use crate::application::{Answer, EventBus, Fault, Transactions, Work};
 use crate::domain::{
     About, Attempt, Intent, KillSwitchChanged, Message, Reason, Side, Signal, Status, Timestamp, identifier,
     messages, streams,
@@ -43,16 +43,16 @@ const ATTEMPTS: &str =
     "select order_intent_id, attempt_no, status, reason, order_id, updated_at from order_attempt";
 
 macro_rules! database {
-    ($(#[$doc:meta])* $desk:ident on $database:ty, $pool:ty, $outbox:ty, $begin:expr, $tables:literal) => {
+    ($(#[$doc:meta])* $transactions:ident on $database:ty, $pool:ty, $outbox:ty, $begin:expr, $tables:literal) => {
         $(#[$doc])*
         #[derive(Clone)]
-        pub struct $desk {
+        pub struct $transactions {
             /// The outbox, for relays and consumers.
             pub outbox: $outbox,
             bus: Bus<<$database as sqlx::Database>::Connection>,
         }
 
-        impl $desk {
+        impl $transactions {
             /// Creates what is missing: the tables of Postrider, those of everbit, and the document's table as a view.
             pub async fn migrate(pool: &$pool) -> Answer<()> {
                 <$outbox>::migrated(pool).await?;
@@ -60,7 +60,7 @@ macro_rules! database {
                 Ok(())
             }
 
-            /// The desk on a database that is migrated, with the bus of the settings.
+            /// The transactions on a database that is migrated, with the bus of the settings.
             pub async fn open(pool: &$pool, settings: &Settings) -> Answer<Self> {
                 let builder = <$outbox>::builder().source("everbit");
                 let builder = builder.allowed_streams(streams::ALL).allowed_types(messages::ALL);
@@ -70,7 +70,7 @@ macro_rules! database {
             }
         }
 
-        impl Desk for $desk {
+        impl Transactions for $transactions {
             type Work = Unit<$database>;
 
             async fn begin(&self) -> Answer<Self::Work> {
@@ -262,14 +262,14 @@ macro_rules! select_attempts {
 
 database! {
     /// everbit on PostgreSQL.
-    PostgresDesk on Postgres, sqlx::PgPool, postrider::postgres::Outbox,
+    PostgresTransactions on Postgres, sqlx::PgPool, postrider::postgres::Outbox,
     |outbox| { let pool = outbox.pool().clone(); async move { pool.begin().await } },
     "../../migrations/postgres.sql"
 }
 
 database! {
     /// everbit on SQLite.
-    SqliteDesk on Sqlite, sqlx::SqlitePool, postrider::sqlite::Outbox,
+    SqliteTransactions on Sqlite, sqlx::SqlitePool, postrider::sqlite::Outbox,
     |outbox| { let outbox = outbox.clone(); async move { outbox.begin().await } },
     "../../migrations/sqlite.sql"
 }

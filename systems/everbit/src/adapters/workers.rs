@@ -14,7 +14,7 @@ use crate::adapters::push::WebPush;
 use crate::adapters::settings::Settings;
 use crate::adapters::steps::Halt;
 use crate::application::{
-    Answer, Backtests, Desk, Executed, Executor, Fault, Notices, Operations, Reconciler,
+    Answer, Backtests, Executed, Executor, Fault, Notices, Operations, Reconciler, Transactions,
 };
 use crate::domain::streams::{BACKTEST, NOTIFICATION, ORDER_EXECUTOR, SYSTEM, WORKERS};
 use crate::domain::{
@@ -36,17 +36,17 @@ pub struct Services<D> {
     pub reconciler: Reconciler<D, HttpExchange>,
 }
 
-impl<D: Desk> Services<D> {
+impl<D: Transactions> Services<D> {
     /// With the adapters of the settings.
-    pub fn new(desk: &D, settings: &Settings) -> Self {
+    pub fn new(transactions: &D, settings: &Settings) -> Self {
         let exchange = HttpExchange::new(&settings.exchange, settings.timeout);
         let grace = i64::try_from(settings.grace.as_millis()).unwrap_or(i64::MAX);
         Self {
-            executor: Executor::new(desk.clone(), exchange.clone(), Halt::from_environment()),
-            notices: Notices::new(desk.clone(), WebPush::new(&settings.push)),
-            backtests: Backtests::new(desk.clone(), exchange.clone()),
-            operations: Operations::new(desk.clone()),
-            reconciler: Reconciler::new(desk.clone(), exchange, grace),
+            executor: Executor::new(transactions.clone(), exchange.clone(), Halt::from_environment()),
+            notices: Notices::new(transactions.clone(), WebPush::new(&settings.push)),
+            backtests: Backtests::new(transactions.clone(), exchange.clone()),
+            operations: Operations::new(transactions.clone()),
+            reconciler: Reconciler::new(transactions.clone(), exchange, grace),
         }
     }
 }
@@ -155,7 +155,11 @@ macro_rules! handlers {
 }
 
 /// The workers of this process on the log of the database.
-pub fn relay<S: Source, D: Desk>(source: &S, services: &Services<D>, settings: &Settings) -> Relay<S> {
+pub fn relay<S: Source, D: Transactions>(
+    source: &S,
+    services: &Services<D>,
+    settings: &Settings,
+) -> Relay<S> {
     let mut relay = Relay::new(source)
         .lease(settings.lease)
         .poll_interval(Duration::from_secs(1))
@@ -182,7 +186,7 @@ pub fn relay<S: Source, D: Desk>(source: &S, services: &Services<D>, settings: &
 }
 
 /// The workers of this process on topics of Kafka, each a group of its own.
-pub fn consumers<S: Source, D: Desk>(
+pub fn consumers<S: Source, D: Transactions>(
     source: &S,
     services: &Services<D>,
     settings: &Settings,
@@ -211,7 +215,7 @@ pub enum Workers {
 
 impl Workers {
     /// Starts the workers behind the bus of the settings.
-    pub async fn start<S: Source, D: Desk>(
+    pub async fn start<S: Source, D: Transactions>(
         source: &S,
         services: &Services<D>,
         settings: &Settings,
@@ -241,7 +245,7 @@ impl Workers {
 }
 
 /// Asks the exchange again and again what became of orders.
-pub async fn reconcile<D: Desk>(services: Services<D>, every: Duration) {
+pub async fn reconcile<D: Transactions>(services: Services<D>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
         match services.reconciler.round(now()).await {

@@ -2,26 +2,26 @@
 
 use uuid::Uuid;
 
-use crate::application::{Answer, Desk, EventBus, Exchange, Fault, Work};
+use crate::application::{Answer, EventBus, Exchange, Fault, Transactions, Work};
 use crate::domain::{About, BacktestFinished, RunBacktest, Timestamp};
 
 /// Asks for backtests, and runs them.
 #[derive(Debug, Clone)]
 pub struct Backtests<D, X> {
-    desk: D,
+    transactions: D,
     exchange: X,
 }
 
-impl<D: Desk, X: Exchange> Backtests<D, X> {
+impl<D: Transactions, X: Exchange> Backtests<D, X> {
     /// With its ports.
-    pub fn new(desk: D, exchange: X) -> Self {
-        Self { desk, exchange }
+    pub fn new(transactions: D, exchange: X) -> Self {
+        Self { transactions, exchange }
     }
 
     /// Asks for a backtest: the job and its command are one transaction.
     pub async fn ask(&self, about: &About, now: Timestamp) -> Answer<Uuid> {
         let job_id = Uuid::new_v4();
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         work.open_job(job_id, &about.market, now).await?;
         work.publish(&RunBacktest { job_id, market: about.market.clone() }, about).await?;
         work.commit().await?;
@@ -38,7 +38,7 @@ impl<D: Desk, X: Exchange> Backtests<D, X> {
             return Err(Fault::Reject(format!("there are no candles of {}", command.market)));
         };
         let profit = last - first;
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         if work.finish_job(command.job_id, profit, now).await? {
             let finished = BacktestFinished { job_id: command.job_id, candles: candles.len(), profit };
             work.publish(&finished, about).await?;
@@ -48,7 +48,7 @@ impl<D: Desk, X: Exchange> Backtests<D, X> {
     }
 
     async fn has_result(&self, command: &RunBacktest) -> Answer<bool> {
-        let found = self.desk.begin().await?.has_result(command.job_id).await?;
+        let found = self.transactions.begin().await?.has_result(command.job_id).await?;
         found.ok_or_else(|| Fault::Missing(format!("there is no backtest {}", command.job_id)))
     }
 }

@@ -5,7 +5,7 @@
 
 use uuid::Uuid;
 
-use crate::application::{Answer, Desk, EventBus, Exchange, Fault, Step, Steps, Work};
+use crate::application::{Answer, EventBus, Exchange, Fault, Step, Steps, Transactions, Work};
 use crate::domain::{
     Attempt, CreateOrderAttempt, Intent, OrderAccepted, Reason, Reply, Status, StrayOrderSent, Timestamp,
 };
@@ -22,15 +22,15 @@ pub enum Executed {
 /// Executes commands.
 #[derive(Debug, Clone)]
 pub struct Executor<D, X, S> {
-    desk: D,
+    transactions: D,
     exchange: X,
     steps: S,
 }
 
-impl<D: Desk, X: Exchange, S: Steps> Executor<D, X, S> {
+impl<D: Transactions, X: Exchange, S: Steps> Executor<D, X, S> {
     /// With its ports.
-    pub fn new(desk: D, exchange: X, steps: S) -> Self {
-        Self { desk, exchange, steps }
+    pub fn new(transactions: D, exchange: X, steps: S) -> Self {
+        Self { transactions, exchange, steps }
     }
 
     /// Executes a command. A second time it changes nothing, and calls nobody.
@@ -52,7 +52,7 @@ impl<D: Desk, X: Exchange, S: Steps> Executor<D, X, S> {
 
     /// Writes that the attempt is requested, and commits. Nothing if there is nothing to send.
     async fn request(&self, command: &CreateOrderAttempt, now: Timestamp) -> Answer<Option<Intent>> {
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         let intent_id = command.order_intent_id;
         let Some(intent) = work.intent(intent_id).await? else {
             return Err(Fault::Missing(format!("there is no intent {intent_id}")));
@@ -87,7 +87,7 @@ impl<D: Desk, X: Exchange, S: Steps> Executor<D, X, S> {
             _ => None,
         };
         let about = intent.about.caused_by(event_id);
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         // Who finds the attempt changed meanwhile looks again. It goes one way, so that ends.
         while let Some(attempt) = work.attempt(&command.identifier()).await? {
             let (verdict, stray) = (reply.verdict(), stray(&attempt, reply));

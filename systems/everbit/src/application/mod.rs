@@ -12,6 +12,6 @@ pub use backtests::Backtests;
 pub use executor::{Executed, Executor};
 pub use notices::Notices;
 pub use operations::Operations;
-pub use ports::{Answer, Desk, EventBus, Exchange, Fault, Push, Step, Steps, Work};
+pub use ports::{Answer, EventBus, Exchange, Fault, Push, Step, Steps, Transactions, Work};
 pub use reconciler::{Reconciled, Reconciler};
 pub use trading::Trading;

@@ -2,13 +2,13 @@
 
 use uuid::Uuid;
 
-use crate::application::{Answer, Desk, Push, Work};
+use crate::application::{Answer, Push, Transactions, Work};
 use crate::domain::Timestamp;
 
 /// Sends notices.
 #[derive(Debug, Clone)]
 pub struct Notices<D, P> {
-    desk: D,
+    transactions: D,
     push: P,
 }
 
@@ -23,16 +23,16 @@ pub enum Notice {
     Lost,
 }
 
-impl<D: Desk, P: Push> Notices<D, P> {
+impl<D: Transactions, P: Push> Notices<D, P> {
     /// With its ports.
-    pub fn new(desk: D, push: P) -> Self {
-        Self { desk, push }
+    pub fn new(transactions: D, push: P) -> Self {
+        Self { transactions, push }
     }
 
     /// Tells of an event. It is written down before it is sent, so a second delivery sends nothing. A crash between the two loses
     /// the notice.
     pub async fn tell(&self, event_id: Uuid, text: &str, now: Timestamp) -> Answer<Notice> {
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         if !work.log_notice(event_id, text, now).await? {
             return Ok(Notice::Known);
         }

@@ -2,24 +2,24 @@
 
 use uuid::Uuid;
 
-use crate::application::{Answer, Desk, EventBus, Work};
+use crate::application::{Answer, EventBus, Transactions, Work};
 use crate::domain::{About, KillSwitchChanged, StrayOrderSent, Timestamp};
 
 /// The commands of whoever runs everbit.
 #[derive(Debug, Clone)]
 pub struct Operations<D> {
-    desk: D,
+    transactions: D,
 }
 
-impl<D: Desk> Operations<D> {
+impl<D: Transactions> Operations<D> {
     /// With its port.
-    pub fn new(desk: D) -> Self {
-        Self { desk }
+    pub fn new(transactions: D) -> Self {
+        Self { transactions }
     }
 
     /// Turns the kill switch, at once: commands that are queued find it on.
     pub async fn turn_kill_switch(&self, engaged: bool, about: &About, now: Timestamp) -> Answer<Uuid> {
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         work.set_kill_switch(engaged, now).await?;
         let id = work.publish(&KillSwitchChanged { engaged }, about).await?;
         work.commit().await?;
@@ -41,7 +41,7 @@ impl<D: Desk> Operations<D> {
     }
 
     async fn log(&self, event_id: Uuid, text: &str, now: Timestamp) -> Answer<()> {
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         work.log_operation(event_id, text, now).await?;
         work.commit().await
     }

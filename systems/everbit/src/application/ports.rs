@@ -43,7 +43,7 @@ pub trait EventBus: Send {
 }
 
 /// Opens transactions.
-pub trait Desk: Clone + Send + Sync + 'static {
+pub trait Transactions: Clone + Send + Sync + 'static {
     /// A transaction.
     type Work: Work;
     /// Begins one. It is rolled back unless it is committed.

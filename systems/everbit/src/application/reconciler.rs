@@ -1,12 +1,12 @@
 //! The reconciler: asks the exchange what became of orders, and follows each until all of it is executed. It never sends one.
 
-use crate::application::{Answer, Desk, EventBus, Exchange, Fault, Work};
+use crate::application::{Answer, EventBus, Exchange, Fault, Transactions, Work};
 use crate::domain::{Attempt, OrderAccepted, OrderFilled, Placed, Reason, Status, Timestamp};
 
 /// Asks about attempts that nobody knows the outcome of, and about fills.
 #[derive(Debug, Clone)]
 pub struct Reconciler<D, X> {
-    desk: D,
+    transactions: D,
     exchange: X,
     grace: Timestamp,
 }
@@ -22,18 +22,18 @@ pub struct Reconciled {
     pub filled: usize,
 }
 
-impl<D: Desk, X: Exchange> Reconciler<D, X> {
+impl<D: Transactions, X: Exchange> Reconciler<D, X> {
     /// With its ports. An order that the exchange does not know is given up after `grace`, in milliseconds: until then it may still
     /// be on its way.
-    pub fn new(desk: D, exchange: X, grace: Timestamp) -> Self {
-        Self { desk, exchange, grace }
+    pub fn new(transactions: D, exchange: X, grace: Timestamp) -> Self {
+        Self { transactions, exchange, grace }
     }
 
     /// One round. What can't be asked now is asked in the next one.
     pub async fn round(&self, now: Timestamp) -> Answer<Reconciled> {
         let mut reconciled = Reconciled::default();
         let (unsettled, unfilled) = {
-            let mut work = self.desk.begin().await?;
+            let mut work = self.transactions.begin().await?;
             (work.unsettled().await?, work.unfilled().await?)
         };
         for attempt in unsettled {
@@ -67,7 +67,7 @@ impl<D: Desk, X: Exchange> Reconciler<D, X> {
     }
 
     async fn accept(&self, attempt: &Attempt, placed: &Placed, now: Timestamp) -> Answer<bool> {
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         let intent = work.intent(attempt.intent_id).await?.ok_or_else(|| missing(attempt))?;
         let state = (Status::Acked, Reason::Found);
         if !work.move_attempt(attempt, state, Some(&placed.order_id), now).await? {
@@ -85,14 +85,14 @@ impl<D: Desk, X: Exchange> Reconciler<D, X> {
     }
 
     async fn move_on(&self, attempt: &Attempt, to: (Status, Reason), now: Timestamp) -> Answer<bool> {
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         let moved = work.move_attempt(attempt, to, None, now).await?;
         work.commit().await?;
         Ok(moved)
     }
 
     async fn fill(&self, attempt: &Attempt, placed: &Placed, now: Timestamp) -> Answer<bool> {
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         let intent = work.intent(attempt.intent_id).await?.ok_or_else(|| missing(attempt))?;
         let booked = work.fill(&intent, &attempt.identifier(), placed.executed, now).await?;
         let Some(volume) = booked else { return Ok(false) };

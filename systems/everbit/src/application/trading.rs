@@ -2,19 +2,19 @@
 
 use uuid::Uuid;
 
-use crate::application::{Answer, Desk, EventBus, Fault, Work};
+use crate::application::{Answer, EventBus, Fault, Transactions, Work};
 use crate::domain::{CreateOrderAttempt, Signal, Timestamp};
 
 /// The commands of strategies and people.
 #[derive(Debug, Clone)]
 pub struct Trading<D> {
-    desk: D,
+    transactions: D,
 }
 
-impl<D: Desk> Trading<D> {
+impl<D: Transactions> Trading<D> {
     /// With its port.
-    pub fn new(desk: D) -> Self {
-        Self { desk }
+    pub fn new(transactions: D) -> Self {
+        Self { transactions }
     }
 
     /// Takes a signal: writes it, its intent and the command for the first attempt. A signal that is known changes nothing; one that says
@@ -24,7 +24,7 @@ impl<D: Desk> Trading<D> {
             return Err(Fault::Reject("price and volume must be greater than 0".to_owned()));
         }
         let order_intent_id = signal.intent_id();
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         if work.open_intent(signal, now).await? {
             let command = CreateOrderAttempt { order_intent_id, attempt_no: 1 };
             work.publish(&command, &signal.about).await?;
@@ -42,7 +42,7 @@ impl<D: Desk> Trading<D> {
 
     /// Asks for another attempt, after one that surely left no order at the exchange. Any other is refused.
     pub async fn try_again(&self, intent_id: Uuid) -> Answer<i32> {
-        let mut work = self.desk.begin().await?;
+        let mut work = self.transactions.begin().await?;
         let Some(intent) = work.intent(intent_id).await? else {
             return Err(Fault::Reject(format!("there is no intent {intent_id}")));
         };

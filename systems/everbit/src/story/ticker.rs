@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::adapters::bus::Kind;
 use crate::adapters::settings::Settings;
-use crate::adapters::store::{PostgresDesk, SqliteDesk};
-use crate::application::{Answer, Desk, EventBus};
+use crate::adapters::store::{PostgresTransactions, SqliteTransactions};
+use crate::application::{Answer, EventBus, Transactions};
 use crate::domain::{About, Message};
 use crate::story::counts::Database;
 
@@ -30,15 +30,15 @@ impl Message for TickerReceived {
 pub async fn publish(database: &Database) -> String {
     let settings = Settings::of(&database.url(), Kind::Outbox);
     let tried = match database {
-        Database::Postgres(_, pool) => tried(PostgresDesk::open(pool, &settings).await).await,
-        Database::Sqlite(_, pool) => tried(SqliteDesk::open(pool, &settings).await).await,
+        Database::Postgres(_, pool) => tried(PostgresTransactions::open(pool, &settings).await).await,
+        Database::Sqlite(_, pool) => tried(SqliteTransactions::open(pool, &settings).await).await,
     };
     tried.err().map(|fault| fault.to_string()).unwrap_or_default()
 }
 
-async fn tried<D: Desk>(desk: Answer<D>) -> Answer<()> {
+async fn tried<D: Transactions>(transactions: Answer<D>) -> Answer<()> {
     let all = || "*".to_owned();
     let about = About { owner: all(), strategy: all(), market: all(), trace: all(), cause: None };
-    let mut work = desk?.begin().await?;
+    let mut work = transactions?.begin().await?;
     work.publish(&TickerReceived { price: 50_000_000 }, &about).await.map(drop)
 }

@@ -10,7 +10,7 @@ use everbit::adapters::api::{Api, router};
 use everbit::adapters::exchange::HttpExchange;
 use everbit::adapters::steps::Halt;
 use everbit::application::notices::Notice;
-use everbit::application::{Backtests, Desk, Exchange, Executor, Fault, Trading, Work};
+use everbit::application::{Backtests, Exchange, Executor, Fault, Trading, Transactions, Work};
 use everbit::domain::{CreateOrderAttempt, Intent, Placed, Reply, Status};
 use everbit::stubs::exchange::Conduct;
 use postrider_testkit::until;
@@ -21,7 +21,7 @@ use uuid::Uuid;
 impl World {
     /// An intent, and the command for its first attempt, which the exchange treats so.
     async fn intent(&self, conduct: Conduct) -> CreateOrderAttempt {
-        let id = Trading::new(self.desk.clone()).take(&signal(), 1_000).await.expect("taken");
+        let id = Trading::new(self.transactions.clone()).take(&signal(), 1_000).await.expect("taken");
         let command = CreateOrderAttempt { order_intent_id: id, attempt_no: 1 };
         self.direct(&format!("/conduct/{}", command.identifier()), json!(conduct)).await;
         command
@@ -40,10 +40,10 @@ async fn a_signal_its_intent_and_its_command_are_one_transaction() {
                 + (select count(*) from outbox_event where event_type = 'CreateOrderAttempt') * 100";
     // The event is refused: what was written before it must go with it.
     world.database.execute("alter table postrider.event add constraint no_events check (false)").await;
-    Trading::new(world.desk.clone()).take(&signal(), 1).await.expect_err("no event");
+    Trading::new(world.transactions.clone()).take(&signal(), 1).await.expect_err("no event");
     assert_eq!(world.number(rows).await, 0, "nothing of it");
     world.database.execute("alter table postrider.event drop constraint no_events").await;
-    let (trading, signal) = (Trading::new(world.desk.clone()), signal());
+    let (trading, signal) = (Trading::new(world.transactions.clone()), signal());
     for _ in 0..2 {
         trading.take(&signal, 1).await.expect("taken");
     }
@@ -122,7 +122,7 @@ async fn an_unknown_order_is_reconciled_and_never_sent_again() {
         world.execute(command, 10_000).await;
         assert_eq!(world.status(command).await, Some(Status::Unknown));
     }
-    let trading = Trading::new(world.desk.clone());
+    let trading = Trading::new(world.transactions.clone());
     let refusal = trading.try_again(failed.order_intent_id).await.expect_err("it is unknown").to_string();
     assert!(refusal.contains("UNKNOWN"), "{refusal}");
     let requests = world.requests().await;
@@ -192,7 +192,7 @@ async fn an_order_that_is_filled_in_parts_is_followed_to_its_end() {
                from outbox_event where event_type = 'OrderFilled' order by id";
     let filled: Vec<(i64, i64)> = sqlx::query_as(sql).fetch_all(world.pool()).await.expect("events");
     assert_eq!(filled, [(250_000, 250_000), (150_000, 400_000), (600_000, 1_000_000)]);
-    let mut work = world.desk.begin().await.expect("a transaction");
+    let mut work = world.transactions.begin().await.expect("a transaction");
     assert!(work.unfilled().await.expect("an answer").is_empty(), "nobody asks any more");
 }
 
@@ -203,7 +203,7 @@ async fn a_part_is_booked_by_one_of_two_who_saw_different_parts() {
     let command = world.intent(Conduct::Place).await;
     world.execute(&command, 2_000).await;
     let (mut slow, mut fast) =
-        (world.desk.begin().await.expect("begun"), world.desk.begin().await.expect("begun"));
+        (world.transactions.begin().await.expect("begun"), world.transactions.begin().await.expect("begun"));
     let intent = slow.intent(command.order_intent_id).await.expect("an answer").expect("an intent");
     let identifier = command.identifier();
     assert_eq!(slow.fill(&intent, &identifier, 400_000, 3).await.expect("booked"), Some(400_000));
@@ -262,7 +262,7 @@ struct Overtaken(Arc<World>);
 
 impl Exchange for Overtaken {
     async fn place(&self, identifier: &str, _intent: &Intent) -> Reply {
-        let mut work = self.0.desk.begin().await.expect("a transaction");
+        let mut work = self.0.transactions.begin().await.expect("a transaction");
         let attempt = work.attempt(identifier).await.expect("an answer").expect("an attempt");
         let unknown = (Status::Unknown, everbit::domain::Reason::Interrupted);
         work.move_attempt(&attempt, unknown, None, 5).await.expect("moved");
@@ -284,7 +284,7 @@ impl Exchange for Overtaken {
 async fn the_answer_of_an_overtaken_worker_settles_what_is_unknown() {
     let world = Arc::new(World::new().await);
     let command = world.intent(Conduct::Place).await;
-    let executor = Executor::new(world.desk.clone(), Overtaken(world.clone()), Halt::default());
+    let executor = Executor::new(world.transactions.clone(), Overtaken(world.clone()), Halt::default());
     executor.execute(Uuid::new_v4(), &command, 9).await.expect("executed");
     assert_eq!(world.status(&command).await, Some(Status::Acked));
     world.execute(&command, 10).await;
@@ -297,7 +297,10 @@ async fn the_answer_of_an_overtaken_worker_settles_what_is_unknown() {
 async fn a_known_signal_that_says_something_else_is_refused() {
     let world = World::new().await;
     let exchange = HttpExchange::new(&world.settings.exchange, world.settings.timeout);
-    let api = Api { backtests: Backtests::new(world.desk.clone(), exchange), desk: world.desk.clone() };
+    let api = Api {
+        backtests: Backtests::new(world.transactions.clone(), exchange),
+        transactions: world.transactions.clone(),
+    };
     let url = format!("{}/signals", serve(router(api)).await);
     let first = json!({ "id": Uuid::new_v4(), "ownerId": "OWNER", "strategyKey": "EXTREME_FLIP",
         "market": "KRW-BTC", "side": "BUY", "price": 50_000_000, "volume": 1_000_000 });

@@ -42,8 +42,8 @@ impl Exchange for Stalled {
 #[tokio::test]
 async fn an_order_that_is_sent_after_it_was_given_up_is_stray() {
     let world = Arc::new(World::new().await);
-    let executor = Executor::new(world.desk.clone(), Stalled(world.clone()), Halt::default());
-    let trading = Trading::new(world.desk.clone());
+    let executor = Executor::new(world.transactions.clone(), Stalled(world.clone()), Halt::default());
+    let trading = Trading::new(world.transactions.clone());
     let sql = "select reason || ' ' || (order_id is not null)::text from order_attempt where identifier = $1";
     for (conduct, said) in
         [(Conduct::Place, "STRAY true"), (Conduct::Fail, "STRAY false"), (Conduct::Refuse, "NOT_FOUND false")]

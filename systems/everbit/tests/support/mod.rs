@@ -7,9 +7,9 @@ use std::time::Duration;
 use axum::Router;
 use everbit::adapters::bus::Kind;
 use everbit::adapters::settings::Settings;
-use everbit::adapters::store::PostgresDesk;
+use everbit::adapters::store::PostgresTransactions;
 use everbit::adapters::workers::{Services, Workers};
-use everbit::application::{Desk, EventBus, Work};
+use everbit::application::{EventBus, Transactions, Work};
 use everbit::domain::{About, CreateOrderAttempt, Side, Signal, Status};
 use everbit::story::counts::Database;
 use everbit::stubs;
@@ -47,7 +47,7 @@ pub fn signal() -> Signal {
 /// everbit in this process.
 pub struct World {
     pub database: Database,
-    pub desk: PostgresDesk,
+    pub transactions: PostgresTransactions,
     pub settings: Settings,
     client: reqwest::Client,
 }
@@ -55,28 +55,29 @@ pub struct World {
 impl World {
     pub async fn new() -> Self {
         let database = Database::new(false).await;
-        PostgresDesk::migrate(database.postgres()).await.expect("tables");
+        PostgresTransactions::migrate(database.postgres()).await.expect("tables");
         let settings = Settings {
             exchange: serve(stubs::exchange::router()).await,
             push: serve(stubs::push::router()).await,
             timeout: Duration::from_millis(400),
             ..Settings::of(&database.url(), Kind::Outbox)
         };
-        let desk = PostgresDesk::open(database.postgres(), &settings).await.expect("a desk");
-        Self { database, desk, settings, client: story::process::client() }
+        let transactions =
+            PostgresTransactions::open(database.postgres(), &settings).await.expect("a transactions");
+        Self { database, transactions, settings, client: story::process::client() }
     }
 
     pub fn pool(&self) -> &PgPool {
         self.database.postgres()
     }
 
-    pub fn services(&self) -> Services<PostgresDesk> {
-        Services::new(&self.desk, &self.settings)
+    pub fn services(&self) -> Services<PostgresTransactions> {
+        Services::new(&self.transactions, &self.settings)
     }
 
     /// Starts all four workers.
     pub async fn workers(&self) -> Workers {
-        Workers::start(&self.desk.outbox, &self.services(), &self.settings).await.expect("workers")
+        Workers::start(&self.transactions.outbox, &self.services(), &self.settings).await.expect("workers")
     }
 
     /// Tells the exchange what to do.
@@ -109,13 +110,13 @@ impl World {
 
     /// The state of an attempt.
     pub async fn status(&self, command: &CreateOrderAttempt) -> Option<Status> {
-        let mut work = self.desk.begin().await.expect("a transaction");
+        let mut work = self.transactions.begin().await.expect("a transaction");
         work.attempt(&command.identifier()).await.expect("an answer").map(|attempt| attempt.status)
     }
 
     /// Publishes a message by itself.
     pub async fn publish<M: everbit::domain::Message>(&self, message: &M) -> Uuid {
-        let mut work = self.desk.begin().await.expect("a transaction");
+        let mut work = self.transactions.begin().await.expect("a transaction");
         let id = work.publish(message, &about()).await.expect("published");
         work.commit().await.expect("committed");
         id

@@ -17,8 +17,8 @@ use crate::contracts::Answer;
 pub mod api;
 #[path = "store/bot.rs"]
 pub mod bot;
-#[path = "store/desk.rs"]
-pub mod desk;
+#[path = "store/command_service.rs"]
+pub mod command_service;
 #[path = "store/messenger.rs"]
 pub mod messenger;
 #[path = "store/relay.rs"]

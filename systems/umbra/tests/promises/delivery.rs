@@ -2,7 +2,7 @@
 
 use postrider::Uuid;
 use postrider_testkit::until;
-use umbra::adapters::postgres::unit::{Unit, event_of};
+use umbra::adapters::postgres::unit::{UnitOfWork, event_of};
 use umbra::billing::{self, Order, Subscriptions};
 use umbra::contracts::*;
 use umbra::stubs::discord::Control;
@@ -17,11 +17,11 @@ async fn a_rollback_leaves_neither_the_change_nor_its_event() {
     let (guild_id, user_id) = (Uuid::new_v4(), Uuid::new_v4());
     let order = Order { subscription_id, guild_id, user_id, billing_key_id: None, plan_code: "pro".into() };
     let mut tx = world.db.begin().await.expect("a transaction");
-    Unit::Command(&world.outbox, &mut tx).open(&order, attempt, 0).await.expect("opened");
+    UnitOfWork::Command(&world.outbox, &mut tx).open(&order, attempt, 0).await.expect("opened");
     tx.commit().await.expect("committed");
 
     let mut tx = world.db.begin().await.expect("a transaction");
-    let unit = &mut Unit::Command(&world.outbox, &mut tx);
+    let unit = &mut UnitOfWork::Command(&world.outbox, &mut tx);
     billing::settle(attempt, true, 0, unit).await.expect("settled");
     tx.rollback().await.expect("rolled back");
     assert_eq!(world.subscription(subscription_id).await.0, "pending");
@@ -30,7 +30,7 @@ async fn a_rollback_leaves_neither_the_change_nor_its_event() {
     // The other way round: an event that can't be recorded takes the change with it.
     world.plant("events.event", "new.event_type = 'SubscriptionStarted'").await;
     use umbra::billing::charging::Accounts;
-    world.desk.settle(attempt, true, 0).await.expect_err("the event is refused");
+    world.service.settle(attempt, true, 0).await.expect_err("the event is refused");
     assert_eq!(world.subscription(subscription_id).await.0, "pending");
     world.unplant("events.event").await;
 

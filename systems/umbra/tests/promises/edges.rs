@@ -58,7 +58,7 @@ async fn a_last_failure_that_comes_twice_counts_once() {
 async fn a_deleted_key_suspends_both_of_its_subscriptions() {
     let world = World::new().await;
     let key = Uuid::new_v4();
-    world.desk.issue_key(key, Uuid::new_v4()).await.expect("issued");
+    world.service.issue_key(key, Uuid::new_v4()).await.expect("issued");
     let guilds = [Uuid::new_v4(), Uuid::new_v4()];
     let mut subscriptions = Vec::new();
     for guild in guilds {
@@ -66,8 +66,8 @@ async fn a_deleted_key_suspends_both_of_its_subscriptions() {
     }
     let untouched = Uuid::new_v4();
     world.subscribed(untouched).await;
-    assert!(world.desk.delete_key(key).await.expect("deleted"));
-    assert!(!world.desk.delete_key(key).await.expect("asked again"), "it is gone");
+    assert!(world.service.delete_key(key).await.expect("deleted"));
+    assert!(!world.service.delete_key(key).await.expect("asked again"), "it is gone");
     world.quiet().await;
     for (guild, subscription) in guilds.into_iter().zip(subscriptions) {
         assert_eq!(world.license(guild).await, pair("pro", "suspended"));
@@ -87,7 +87,7 @@ async fn a_success_between_failures_starts_anew() {
     let subscription = world.subscribed(guild_id).await;
     for (failures, succeeded) in [(1, false), (2, false), (0, true)] {
         let now = world.began + PERIOD + i64::from(failures) * DAY + if succeeded { 3 * DAY } else { 0 };
-        let opened = world.desk.open_due(now).await.expect("opened");
+        let opened = world.service.open_due(now).await.expect("opened");
         assert_eq!(opened.len(), 1);
         world.settle(opened[0].id, succeeded, now).await;
         let status = if succeeded { "active" } else { "past_due" };
@@ -105,16 +105,16 @@ async fn plans_change_and_a_cancellation_waits_for_the_end_of_the_period() {
     let world = World::new().await;
     let guild = Uuid::new_v4();
     let subscription = world.subscribed(guild).await;
-    assert!(world.desk.change_plan(subscription, "team").await.expect("changed"));
+    assert!(world.service.change_plan(subscription, "team").await.expect("changed"));
     world.quiet().await;
     assert_eq!(world.license(guild).await, pair("team", "active"));
-    assert!(world.desk.change_plan(subscription, "pro").await.expect("changed"));
-    assert!(!world.desk.change_plan(subscription, "pro").await.expect("the same plan"));
+    assert!(world.service.change_plan(subscription, "pro").await.expect("changed"));
+    assert!(!world.service.change_plan(subscription, "pro").await.expect("the same plan"));
     world.quiet().await;
     assert_eq!(world.license(guild).await, pair("team", "active"), "until the next payment");
-    assert!(world.desk.cancel(subscription, true).await.expect("canceled"));
+    assert!(world.service.cancel(subscription, true).await.expect("canceled"));
     assert_eq!(world.subscription(subscription).await.0, "active");
-    let due = world.desk.open_due(world.began + PERIOD).await.expect("due");
+    let due = world.service.open_due(world.began + PERIOD).await.expect("due");
     assert_eq!(due, [], "nothing is charged");
     assert_eq!(world.subscription(subscription).await.0, "canceled");
     world.quiet().await;

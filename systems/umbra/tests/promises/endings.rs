@@ -2,7 +2,7 @@
 
 use postrider::Uuid;
 use postrider_testkit::until;
-use umbra::adapters::postgres::unit::Unit;
+use umbra::adapters::postgres::unit::UnitOfWork;
 use umbra::adapters::toss::Toss;
 use umbra::billing::charging::{Accounts, GRACE, charge_due};
 use umbra::contracts::*;
@@ -39,9 +39,9 @@ const ENDINGS: [Ending; 5] = [
 impl Ending {
     async fn comes(self, world: &World, subscription: SubscriptionId, guild_id: GuildId, key: Uuid) {
         match self {
-            Self::Canceled => assert!(world.desk.cancel(subscription, false).await.expect("canceled")),
+            Self::Canceled => assert!(world.service.cancel(subscription, false).await.expect("canceled")),
             Self::CanceledWithThePeriod => {
-                assert!(world.desk.cancel(subscription, true).await.expect("canceled"));
+                assert!(world.service.cancel(subscription, true).await.expect("canceled"));
             }
             Self::GuildDeleted => {
                 world.publish(GuildDeleted { guild_id }).await;
@@ -49,7 +49,7 @@ impl Ending {
             Self::BotKicked => {
                 world.publish(BotKicked { guild_id }).await;
             }
-            Self::KeyDeleted => assert!(world.desk.delete_key(key).await.expect("deleted")),
+            Self::KeyDeleted => assert!(world.service.delete_key(key).await.expect("deleted")),
         }
         world.quiet().await;
     }
@@ -65,7 +65,7 @@ impl World {
     /// An order that is written down with an attempt, and not charged yet.
     async fn ordered(&self, guild_id: GuildId, key: Uuid) -> SubscriptionId {
         let order = self.order(guild_id, Some(key)).await;
-        self.desk.open(&order, Uuid::new_v4(), self.began).await.expect("opened");
+        self.service.open(&order, Uuid::new_v4(), self.began).await.expect("opened");
         order.subscription_id
     }
 }
@@ -78,18 +78,18 @@ async fn a_subscription_that_ends_while_the_gateway_is_away_is_not_charged() {
         let world = World::new().await;
         let (stub, toss) = gateway().await;
         let (guild, key) = (Uuid::new_v4(), Uuid::new_v4());
-        world.desk.issue_key(key, Uuid::new_v4()).await.expect("issued");
+        world.service.issue_key(key, Uuid::new_v4()).await.expect("issued");
         let subscription = world.subscribed_with(guild, Some(key)).await;
         let due = world.began + PERIOD;
         stub.control(&Control { down: Some(!lost), lose: Some(lost), ..Control::default() });
-        charge_due(due, &world.desk, &toss).await.expect_err("the gateway is away");
+        charge_due(due, &world.service, &toss).await.expect_err("the gateway is away");
         assert_eq!((stub.figures().charges, stub.figures().requests), (u64::from(lost), 1));
 
         ending.comes(&world, subscription, guild, key).await;
-        charge_due(due + GRACE, &world.desk, &toss).await.expect_err("it is still away");
+        charge_due(due + GRACE, &world.service, &toss).await.expect_err("it is still away");
         assert_eq!(world.results().await, ["succeeded", "open"], "nobody knows");
         stub.control(&Control { down: Some(false), lose: Some(false), ..Control::default() });
-        charge_due(due + GRACE, &world.desk, &toss).await.expect("it is back");
+        charge_due(due + GRACE, &world.service, &toss).await.expect("it is back");
         let figures = stub.figures();
         let wanted = (u64::from(lost), u64::from(lost), 0);
         assert_eq!((figures.charges, figures.refunds, figures.won), wanted, "{ending:?}");
@@ -98,7 +98,7 @@ async fn a_subscription_that_ends_while_the_gateway_is_away_is_not_charged() {
         let rests = [Ending::BotKicked, Ending::KeyDeleted].contains(&ending);
         let status = if rests { "suspended" } else { "canceled" };
         assert_eq!(world.subscription(subscription).await.0, status, "{ending:?}");
-        let after = charge_due(due + 40 * DAY, &world.desk, &toss).await;
+        let after = charge_due(due + 40 * DAY, &world.service, &toss).await;
         assert_eq!(after.expect("nothing is due"), 0);
         assert_eq!(world.count("PaymentSucceeded").await, 0);
     }
@@ -112,13 +112,13 @@ async fn a_subscription_that_ends_before_its_first_charge_never_begins() {
         let world = World::new().await;
         let (stub, toss) = gateway().await;
         let (guild, key) = (Uuid::new_v4(), Uuid::new_v4());
-        world.desk.issue_key(key, Uuid::new_v4()).await.expect("issued");
+        world.service.issue_key(key, Uuid::new_v4()).await.expect("issued");
         let subscription = world.ordered(guild, key).await;
         stub.control(&Control { lose: Some(true), ..Control::default() });
-        charge_due(world.began + GRACE, &world.desk, &toss).await.expect_err("the answer is lost");
+        charge_due(world.began + GRACE, &world.service, &toss).await.expect_err("the answer is lost");
         ending.comes(&world, subscription, guild, key).await;
         stub.control(&Control { lose: Some(false), ..Control::default() });
-        charge_due(world.began + GRACE, &world.desk, &toss).await.expect("it is back");
+        charge_due(world.began + GRACE, &world.service, &toss).await.expect("it is back");
         assert_eq!((stub.figures().refunds, stub.figures().won), (1, 0), "{ending:?}");
         assert_eq!(world.subscription(subscription).await.0, "canceled", "{ending:?}");
         assert_eq!(world.count("SubscriptionCanceled").await, 1, "{ending:?}: its user is told");
@@ -134,10 +134,10 @@ async fn a_charge_that_is_answered_after_the_end_is_given_back() {
     let guild_id = Uuid::new_v4();
     let subscription = world.subscribed(guild_id).await;
     stub.control(&Control { hold: Some(true), ..Control::default() });
-    let (desk, due) = (world.desk.clone(), world.began + PERIOD);
-    let charging = tokio::spawn(async move { charge_due(due, &desk, &toss).await });
+    let (service, due) = (world.service.clone(), world.began + PERIOD);
+    let charging = tokio::spawn(async move { charge_due(due, &service, &toss).await });
     until("the gateway has charged", async || stub.figures().charges == 1).await;
-    assert!(world.desk.cancel(subscription, false).await.expect("canceled"));
+    assert!(world.service.cancel(subscription, false).await.expect("canceled"));
     stub.control(&Control { hold: Some(false), ..Control::default() });
     assert_eq!(charging.await.expect("it ends").expect("charged"), 1);
     assert_eq!((stub.figures().refunds, stub.figures().won), (1, 0));
@@ -154,14 +154,14 @@ async fn a_charge_that_another_worker_has_made_is_due_no_more() {
         let world = World::new().await;
         let subscription = world.subscribed(Uuid::new_v4()).await;
         let due = world.began + PERIOD;
-        let opened = world.desk.open_due(due).await.expect("opened");
+        let opened = world.service.open_due(due).await.expect("opened");
         assert_eq!(opened.len(), 1);
         let mut tx = world.db.begin().await.expect("a transaction");
-        let unit = &mut Unit::Command(&world.outbox, &mut tx);
+        let unit = &mut UnitOfWork::Command(&world.outbox, &mut tx);
         assert!(umbra::billing::settle(opened[0].id, succeeded, due, unit).await.expect("settled"));
 
-        let desk = world.desk.clone();
-        let second = tokio::spawn(async move { desk.open_due(due).await });
+        let service = world.service.clone();
+        let second = tokio::spawn(async move { service.open_due(due).await });
         let waits = "select count(*) from pg_stat_activity where datname = current_database()
             and wait_event_type = 'Lock' and query like '%billing.subscriptions%for update'";
         until("it waits for the lock", async || world.one::<i64>(waits).await == 1).await;
@@ -183,14 +183,14 @@ async fn an_open_attempt_keeps_its_price_when_the_plan_changes() {
     let subscription = world.subscribed(guild).await;
     let due = world.began + PERIOD;
     stub.control(&Control { lose: Some(true), ..Control::default() });
-    charge_due(due, &world.desk, &toss).await.expect_err("the answer is lost");
-    assert!(world.desk.change_plan(subscription, "team").await.expect("changed"));
+    charge_due(due, &world.service, &toss).await.expect_err("the answer is lost");
+    assert!(world.service.change_plan(subscription, "team").await.expect("changed"));
     stub.control(&Control { lose: Some(false), ..Control::default() });
-    charge_due(due + GRACE, &world.desk, &toss).await.expect("it is back");
+    charge_due(due + GRACE, &world.service, &toss).await.expect("it is back");
     assert_eq!(stub.figures().won, 9_900);
     world.quiet().await;
     assert_eq!(world.license(guild).await, crate::world::pair("team", "active"));
     assert_eq!(world.count("LicenseDowngraded").await, 0);
-    charge_due(due + GRACE + PERIOD, &world.desk, &toss).await.expect("charged");
+    charge_due(due + GRACE + PERIOD, &world.service, &toss).await.expect("charged");
     assert_eq!(stub.figures().won, 9_900 + 29_900);
 }

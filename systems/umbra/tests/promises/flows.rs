@@ -1,7 +1,7 @@
 //! The three flows, end to end, with the relay of the worker.
 
 use postrider::Uuid;
-use umbra::adapters::postgres::unit::Unit;
+use umbra::adapters::postgres::unit::UnitOfWork;
 use umbra::billing::Subscriptions;
 use umbra::contracts::*;
 
@@ -36,7 +36,7 @@ async fn the_fourth_failure_ends_the_subscription_and_a_charge_is_due_daily() {
     for failure in 1..=4_i32 {
         let due = world.began + PERIOD + Timestamp::from(failure - 1) * DAY;
         let mut tx = world.db.begin().await.expect("a transaction");
-        let mut unit = Unit::Command(&world.outbox, &mut tx);
+        let mut unit = UnitOfWork::Command(&world.outbox, &mut tx);
         assert!(unit.due(due - 1).await.expect("an answer").is_empty(), "not before a day has passed");
         assert_eq!(unit.due(due).await.expect("an answer"), [subscription]);
         let attempt = Uuid::new_v4();

@@ -1,7 +1,7 @@
 //! The three ways to be idempotent: each handler runs twice for one event, past the inbox that would keep the second run away.
 
 use postrider::Uuid;
-use umbra::adapters::postgres::unit::Unit;
+use umbra::adapters::postgres::unit::UnitOfWork;
 use umbra::audit::{self, Entry};
 use umbra::contracts::*;
 use umbra::{billing, licensing};
@@ -14,7 +14,7 @@ macro_rules! twice {
         let event = $event;
         for _ in 0..2 {
             let mut tx = $world.db.begin().await.expect("a transaction");
-            let unit = &mut Unit::Command(&$world.outbox, &mut tx);
+            let unit = &mut UnitOfWork::Command(&$world.outbox, &mut tx);
             $handler(&event, unit).await.expect("handled");
             tx.commit().await.expect("committed");
         }
@@ -45,7 +45,7 @@ async fn a_licence_is_extended_to_the_greater_end() {
     // The database keeps the greater one, whatever a handler has read.
     world.run("update licensing.licenses set expires_at = 1000").await;
     let mut tx = world.db.begin().await.expect("a transaction");
-    let unit = &mut Unit::Command(&world.outbox, &mut tx);
+    let unit = &mut UnitOfWork::Command(&world.outbox, &mut tx);
     let found = licensing::Licenses::of_guild(unit, guild_id).await.expect("found").expect("a licence");
     let older = licensing::License { expires_at: 700, ..found };
     licensing::Licenses::save(unit, &older).await.expect("saved");
@@ -89,7 +89,7 @@ async fn what_is_suspended_or_canceled_stays_so() {
             billing_key_id: None,
             plan_code: plan_code.clone(),
         };
-        world.desk.open(&order, attempt, 0).await.expect("opened");
+        world.service.open(&order, attempt, 0).await.expect("opened");
         world.settle(attempt, true, 0).await;
         subscription_id
     };

@@ -3,7 +3,7 @@
 use postrider::Uuid;
 use postrider_testkit::until;
 use serde_json::json;
-use umbra::adapters::postgres::unit::Unit;
+use umbra::adapters::postgres::unit::UnitOfWork;
 use umbra::billing::charging::Accounts;
 use umbra::billing::{Refusal, Subscriptions, commands};
 
@@ -44,14 +44,14 @@ async fn a_key_that_is_issued_twice_has_one_event() {
     let world = World::asleep().await;
     let (key, user) = (Uuid::new_v4(), Uuid::new_v4());
     for _ in 0..2 {
-        world.desk.issue_key(key, user).await.expect("issued");
+        world.service.issue_key(key, user).await.expect("issued");
     }
     let taken = async |user: Uuid| {
-        let fault = world.desk.issue_key(key, user).await.expect_err("it is taken");
+        let fault = world.service.issue_key(key, user).await.expect_err("it is taken");
         assert_eq!(fault.downcast_ref(), Some(&Refusal::KeyIdTaken), "{fault}");
     };
     taken(Uuid::new_v4()).await;
-    assert!(world.desk.delete_key(key).await.expect("deleted"));
+    assert!(world.service.delete_key(key).await.expect("deleted"));
     taken(user).await;
     let issued = "select payload ->> 'user_id' from events.event where event_type = 'BillingKeyIssued'";
     assert_eq!(world.all::<String>(issued).await, [user.to_string()]);
@@ -63,14 +63,14 @@ async fn a_key_that_is_issued_twice_has_one_event() {
 async fn a_key_that_is_deleted_while_it_is_used_pays_for_nothing() {
     let world = World::new().await;
     let key = Uuid::new_v4();
-    world.desk.issue_key(key, Uuid::new_v4()).await.expect("issued");
+    world.service.issue_key(key, Uuid::new_v4()).await.expect("issued");
     let order = world.order(Uuid::new_v4(), Some(key)).await;
 
     let mut tx = world.db.begin().await.expect("a transaction");
-    let unit = &mut Unit::Command(&world.outbox, &mut tx);
+    let unit = &mut UnitOfWork::Command(&world.outbox, &mut tx);
     unit.open(&order, Uuid::new_v4(), world.began).await.expect("opened");
-    let desk = world.desk.clone();
-    let deletion = tokio::spawn(async move { desk.delete_key(key).await });
+    let service = world.service.clone();
+    let deletion = tokio::spawn(async move { service.delete_key(key).await });
     until("the deletion waits, or has ended", async || {
         deletion.is_finished() || world.one::<i64>(WAITING).await == 1
     })
@@ -82,13 +82,13 @@ async fn a_key_that_is_deleted_while_it_is_used_pays_for_nothing() {
     assert_eq!(world.subscription(order.subscription_id).await.0, "canceled");
 
     let key = Uuid::new_v4();
-    world.desk.issue_key(key, Uuid::new_v4()).await.expect("issued");
+    world.service.issue_key(key, Uuid::new_v4()).await.expect("issued");
     let order = world.order(Uuid::new_v4(), Some(key)).await;
     let mut tx = world.db.begin().await.expect("a transaction");
-    let unit = &mut Unit::Command(&world.outbox, &mut tx);
+    let unit = &mut UnitOfWork::Command(&world.outbox, &mut tx);
     assert!(commands::delete_key(key, unit).await.expect("deleted"));
-    let (desk, began) = (world.desk.clone(), world.began);
-    let opening = tokio::spawn(async move { desk.open(&order, Uuid::new_v4(), began).await });
+    let (service, began) = (world.service.clone(), world.began);
+    let opening = tokio::spawn(async move { service.open(&order, Uuid::new_v4(), began).await });
     until("the opening waits, or has ended", async || {
         opening.is_finished() || world.one::<i64>(WAITING).await == 1
     })

@@ -1,7 +1,7 @@
 //! What a licence allows, and until when.
 
 use postrider::Uuid;
-use umbra::adapters::postgres::unit::Unit;
+use umbra::adapters::postgres::unit::UnitOfWork;
 use umbra::billing::charging::Accounts;
 use umbra::contracts::*;
 use umbra::licensing;
@@ -52,12 +52,12 @@ async fn a_bot_that_comes_back_without_a_billing_key_has_the_free_plan() {
     for key_first in [true, false] {
         let world = World::new().await;
         let (guild, key) = (Uuid::new_v4(), Uuid::new_v4());
-        world.desk.issue_key(key, Uuid::new_v4()).await.expect("issued");
+        world.service.issue_key(key, Uuid::new_v4()).await.expect("issued");
         let subscription = world.subscribed_with(guild, Some(key)).await;
         if !key_first {
             world.kicked(guild).await;
         }
-        assert!(world.desk.delete_key(key).await.expect("deleted"));
+        assert!(world.service.delete_key(key).await.expect("deleted"));
         world.quiet().await;
         if key_first {
             world.kicked(guild).await;
@@ -76,17 +76,17 @@ async fn a_lower_plan_counts_from_its_first_payment_on() {
     let world = World::new().await;
     let guild = Uuid::new_v4();
     let subscription = world.subscribed(guild).await;
-    assert!(world.desk.change_plan(subscription, "team").await.expect("changed"));
-    assert!(world.desk.change_plan(subscription, "pro").await.expect("changed"));
+    assert!(world.service.change_plan(subscription, "team").await.expect("changed"));
+    assert!(world.service.change_plan(subscription, "pro").await.expect("changed"));
     world.quiet().await;
     assert_eq!(world.license(guild).await, pair("team", "active"), "until the end of the period");
     let due = world.began + PERIOD;
     let effective =
         "select (payload ->> 'effective_at')::bigint from events.event where event_type = 'PlanDowngraded'";
     assert_eq!(world.one::<i64>(effective).await, due);
-    assert_eq!(world.desk.open_due(due - 1).await.expect("due"), [], "not before");
+    assert_eq!(world.service.open_due(due - 1).await.expect("due"), [], "not before");
 
-    let opened = world.desk.open_due(due).await.expect("due");
+    let opened = world.service.open_due(due).await.expect("due");
     assert_eq!(opened.iter().map(|each| each.plan_code.as_str()).collect::<Vec<_>>(), ["pro"]);
     let attempt = opened[0].id;
     world.settle(attempt, true, due).await;
@@ -96,10 +96,10 @@ async fn a_lower_plan_counts_from_its_first_payment_on() {
     assert!(world.messages().await.contains(&"Your licence is now pro".to_owned()));
 
     // The payment comes again after the plan was raised: it changes nothing.
-    assert!(world.desk.change_plan(subscription, "team").await.expect("changed"));
+    assert!(world.service.change_plan(subscription, "team").await.expect("changed"));
     world.quiet().await;
     let mut tx = world.db.begin().await.expect("a transaction");
-    let unit = &mut Unit::Command(&world.outbox, &mut tx);
+    let unit = &mut UnitOfWork::Command(&world.outbox, &mut tx);
     let again =
         PaymentSucceeded { subscription_id: subscription, attempt_id: attempt, new_period_end: due + PERIOD };
     licensing::payment_succeeded(&again, unit).await.expect("handled");

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use umbra::adapters::clock;
 use umbra::adapters::delivery::Delivery;
 use umbra::adapters::discord::Discord;
-use umbra::adapters::postgres::{desk::Desk, migrate, relay::relay, unit::event_of};
+use umbra::adapters::postgres::{command_service::CommandService, migrate, relay::relay, unit::event_of};
 use umbra::billing::Order;
 use umbra::billing::charging::Accounts;
 use umbra::contracts::*;
@@ -27,7 +27,7 @@ pub(crate) async fn serve(router: axum::Router) -> String {
 pub(crate) struct World {
     pub(crate) db: PgPool,
     pub(crate) outbox: Outbox,
-    pub(crate) desk: Desk,
+    pub(crate) service: CommandService,
     pub(crate) discord: stubs::discord::Discord,
     /// When it began: subscriptions are paid for at this time.
     pub(crate) began: Timestamp,
@@ -52,7 +52,16 @@ impl World {
         let outbox = migrate(&db).await.expect("tables");
         let discord = stubs::discord::Discord::default();
         let discord_url = serve(discord.clone().router()).await;
-        Self { desk: Desk::new(&outbox), db, outbox, discord, began, discord_url, relay: None, database }
+        Self {
+            service: CommandService::new(&outbox),
+            db,
+            outbox,
+            discord,
+            began,
+            discord_url,
+            relay: None,
+            database,
+        }
     }
 
     /// Starts the relay of the worker.
@@ -83,7 +92,7 @@ impl World {
 
     /// Takes the result of a charge.
     pub(crate) async fn settle(&self, attempt: AttemptId, succeeded: bool, now: Timestamp) {
-        assert!(self.desk.settle(attempt, succeeded, now).await.expect("settled"), "it has not ended");
+        assert!(self.service.settle(attempt, succeeded, now).await.expect("settled"), "it has not ended");
     }
 
     /// A subscription that is paid for when this world begins.
@@ -96,7 +105,7 @@ impl World {
         let attempt = Uuid::new_v4();
         let order = self.order(guild_id, key).await;
         let subscription_id = order.subscription_id;
-        self.desk.open(&order, attempt, self.began).await.expect("opened");
+        self.service.open(&order, attempt, self.began).await.expect("opened");
         self.settle(attempt, true, self.began).await;
         self.quiet().await;
         subscription_id

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::Outbox;
-use super::desk::Desk;
+use super::command_service::CommandService;
 use crate::adapters::toss::Toss;
 use crate::billing::{Order, Refusal, charging, price};
 use crate::contracts::{Answer, Fault};
 
 #[derive(Clone)]
 struct Api {
-    desk: Desk,
+    service: CommandService,
     toss: Toss,
 }
 
@@ -31,7 +31,7 @@ pub fn router(outbox: &Outbox, toss: Toss) -> Router {
         .route("/billing-keys", post(issue_key))
         .route("/billing-keys/{id}", delete(delete_key))
         .route("/{context}/{fact}", post(report))
-        .with_state(Api { desk: Desk::new(outbox), toss })
+        .with_state(Api { service: CommandService::new(outbox), toss })
 }
 
 /// The body of `POST /subscriptions`.
@@ -53,8 +53,8 @@ async fn subscribe(State(api): State<Api>, Json(body): Json<Subscribe>) -> Reply
     }
     let order = Order { subscription_id, guild_id, user_id, billing_key_id, plan_code };
     let done = async {
-        let now = api.desk.now().await?;
-        charging::subscribe(&order, now, &api.desk, &api.toss).await
+        let now = api.service.now().await?;
+        charging::subscribe(&order, now, &api.service, &api.toss).await
     };
     match done.await {
         Ok(status) if status == "active" => (StatusCode::OK, Json(json!({ "status": status }))),
@@ -69,7 +69,7 @@ struct Cancel {
 }
 
 async fn cancel(State(api): State<Api>, Path(id): Path<Uuid>, Json(body): Json<Cancel>) -> Reply {
-    reply(api.desk.cancel(id, body.cancel_at_period_end).await)
+    reply(api.service.cancel(id, body.cancel_at_period_end).await)
 }
 
 #[derive(Debug, Deserialize)]
@@ -81,7 +81,7 @@ async fn change_plan(State(api): State<Api>, Path(id): Path<Uuid>, Json(body): J
     if price(&body.plan_code).is_none() {
         return refused("plan_code must be a plan");
     }
-    reply(api.desk.change_plan(id, &body.plan_code).await)
+    reply(api.service.change_plan(id, &body.plan_code).await)
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,11 +91,11 @@ struct IssueKey {
 }
 
 async fn issue_key(State(api): State<Api>, Json(body): Json<IssueKey>) -> Reply {
-    reply(api.desk.issue_key(body.billing_key_id, body.user_id).await.map(|()| true))
+    reply(api.service.issue_key(body.billing_key_id, body.user_id).await.map(|()| true))
 }
 
 async fn delete_key(State(api): State<Api>, Path(id): Path<Uuid>) -> Reply {
-    reply(api.desk.delete_key(id).await)
+    reply(api.service.delete_key(id).await)
 }
 
 /// What the services of Recovery, Member and Identity report. Guilds are the bot's.
@@ -107,7 +107,7 @@ async fn report(
     if !["recovery", "member", "identity"].contains(&context.as_str()) {
         return (StatusCode::NOT_FOUND, Json(json!({ "error": "there is nothing here" })));
     }
-    reply(api.desk.report(&context, &fact, payload).await)
+    reply(api.service.report(&context, &fact, payload).await)
 }
 
 /// 200 after the commit, 404 if there was nothing to change.

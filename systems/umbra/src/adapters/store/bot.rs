@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Outbox;
 use super::api::reply;
-use super::desk::Desk;
+use super::command_service::CommandService;
 
 /// A dispatch of Discord's gateway: its type and its data.
 #[derive(Debug, Deserialize)]
@@ -20,7 +20,7 @@ struct Dispatch {
 
 /// The routes of the bot: `POST /gateway`, which the stub of Discord sends dispatches to.
 pub fn router(outbox: &Outbox) -> Router {
-    Router::new().route("/gateway", post(dispatch)).with_state(Desk::new(outbox))
+    Router::new().route("/gateway", post(dispatch)).with_state(CommandService::new(outbox))
 }
 
 /// The fact that a dispatch means. Discord says GUILD_DELETE for both: the bot was removed, or the guild was.
@@ -41,9 +41,12 @@ fn fact(dispatch: &Dispatch) -> Option<(&'static str, Value)> {
     })
 }
 
-async fn dispatch(State(desk): State<Desk>, Json(dispatch): Json<Dispatch>) -> (StatusCode, Json<Value>) {
+async fn dispatch(
+    State(service): State<CommandService>,
+    Json(dispatch): Json<Dispatch>,
+) -> (StatusCode, Json<Value>) {
     match fact(&dispatch) {
-        Some((name, payload)) => reply(desk.report("guild", name, payload).await),
+        Some((name, payload)) => reply(service.report("guild", name, payload).await),
         // Discord has many dispatches that are nobody's here.
         None => (StatusCode::OK, Json(json!({ "status": "ignored" }))),
     }

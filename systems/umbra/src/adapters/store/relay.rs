@@ -4,7 +4,7 @@ use postrider::store::Mask;
 use postrider::{Failure, Order, Raw, Received, Recorded, Relay, Subscriber};
 
 use super::messenger::Messages;
-use super::unit::Unit;
+use super::unit::UnitOfWork;
 use super::{Outbox, Tx};
 use crate::adapters::delivery::Delivery;
 use crate::adapters::discord::Discord;
@@ -23,7 +23,7 @@ macro_rules! handlers {
     ($subscriber:expr, $delivery:expr, $($event:ident => $handler:path),+ $(,)?) => {{
         let subscriber = usual($subscriber, $delivery).types([$($event::NAME),+]);
         $(let subscriber = subscriber.on_type($event::NAME, async |event: Received<$event>, mut tx: Tx| {
-            let unit = &mut Unit::Handler(&mut tx, happened(event.event()));
+            let unit = &mut UnitOfWork::Handler(&mut tx, happened(event.event()));
             $handler(&event, unit).await.map_err(failure)
         });)+
         subscriber
@@ -93,7 +93,7 @@ pub fn relay(outbox: &Outbox, discord: Discord, delivery: &Delivery) -> postride
                         payload: masked.payload.as_json().unwrap_or("null").to_owned(),
                         occurred_at: masked.occurred_at.unix_timestamp_nanos() as f64 / 1e9,
                     };
-                    let unit = &mut Unit::Handler(&mut tx, happened(&masked));
+                    let unit = &mut UnitOfWork::Handler(&mut tx, happened(&masked));
                     audit::keep(&entry, unit).await.map_err(failure)
                 }
             })

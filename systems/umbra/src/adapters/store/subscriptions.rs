@@ -3,7 +3,7 @@
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::unit::Unit;
+use super::unit::UnitOfWork;
 use super::{Row, sql};
 use crate::billing::charging::OpenAttempt;
 use crate::billing::{Order, Outcome, Refusal, Subscription, Subscriptions, is_over};
@@ -21,7 +21,7 @@ fn subscription(row: &Row) -> sqlx::Result<Subscription> {
     })
 }
 
-impl Unit<'_> {
+impl UnitOfWork<'_> {
     /// The subscriptions whose next charge is due, all or this one.
     async fn due_among(&mut self, only: Option<Uuid>, now: Timestamp) -> Answer<Vec<SubscriptionId>> {
         let text = "select s.id from billing.subscriptions s where s.status in ('active', 'past_due') and s.period_end <= $1
@@ -38,7 +38,7 @@ impl Unit<'_> {
     }
 }
 
-impl Subscriptions for Unit<'_> {
+impl Subscriptions for UnitOfWork<'_> {
     async fn add_key(&mut self, key: Uuid, user: UserId) -> Answer<bool> {
         let text =
             "insert into billing.billing_keys (id, user_id) values ($1, $2) on conflict (id) do nothing";

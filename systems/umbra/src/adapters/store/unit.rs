@@ -19,14 +19,14 @@ pub fn event_of<E: Fact>(fact: &E) -> postrider::Result<NewEvent> {
 }
 
 /// How events are recorded in a transaction: as new ones, or as what another event caused.
-pub enum Unit<'a> {
+pub enum UnitOfWork<'a> {
     /// The transaction of a command.
     Command(&'a Outbox, &'a mut Connection),
     /// The transaction of a handler, and when its event happened.
     Handler(&'a mut Tx, Timestamp),
 }
 
-impl Unit<'_> {
+impl UnitOfWork<'_> {
     pub(super) fn db(&mut self) -> &mut Connection {
         match self {
             Self::Command(_, connection) => connection,
@@ -46,7 +46,7 @@ impl Unit<'_> {
 
 macro_rules! publishers {
     ($($context:ident),+) => {$(
-        impl $context::Publisher for Unit<'_> {
+        impl $context::Publisher for UnitOfWork<'_> {
             async fn publish(&mut self, event: impl Fact) -> Answer<()> {
                 self.record(event).await
             }
@@ -68,7 +68,7 @@ fn license(row: &Row) -> sqlx::Result<License> {
     })
 }
 
-impl Licenses for Unit<'_> {
+impl Licenses for UnitOfWork<'_> {
     async fn of_guild(&mut self, guild: GuildId) -> Answer<Option<License>> {
         let text = "select * from licensing.licenses where guild_id = $1 and status <> 'canceled' for update";
         let row = sqlx::query(sql(text)).bind(guild).fetch_optional(self.db()).await?;
@@ -120,7 +120,7 @@ impl Licenses for Unit<'_> {
     }
 }
 
-impl Trail for Unit<'_> {
+impl Trail for UnitOfWork<'_> {
     async fn write(&mut self, entry: &Entry) -> Answer<()> {
         let text = "insert into audit.events (outbox_event_id, event_type, aggregate, payload, occurred_at)
             values ($1, $2, $3, $4::jsonb, to_timestamp($5)) on conflict (outbox_event_id) do nothing";

@@ -8,7 +8,7 @@ use postrider::asked_to_end;
 use postrider::store::Store;
 
 use super::Outbox;
-use super::desk::Desk;
+use super::command_service::CommandService;
 use super::relay::relay;
 use crate::adapters::delivery::Delivery;
 use crate::adapters::discord::Discord;
@@ -55,11 +55,11 @@ impl Worker {
 
     /// Charges at each tick what is due. A failure waits for the next tick.
     async fn charges(&self, outbox: &Outbox) {
-        let desk = Desk::new(outbox);
+        let service = CommandService::new(outbox);
         let mut ticks = tokio::time::interval(self.tick);
         loop {
             ticks.tick().await;
-            let charged = async { charging::charge_due(desk.now().await?, &desk, &self.toss).await };
+            let charged = async { charging::charge_due(service.now().await?, &service, &self.toss).await };
             match charged.await {
                 Ok(0) => {}
                 Ok(charged) => tracing::info!(charged, "charged what was due"),
@@ -74,11 +74,11 @@ impl Worker {
     /// next tick.
     async fn nights(&self, outbox: &Outbox, store: &dyn Store, nightly: Option<Nightly>) {
         let Some(mut nightly) = nightly else { return std::future::pending().await };
-        let desk = Desk::new(outbox);
+        let service = CommandService::new(outbox);
         let mut ticks = tokio::time::interval(self.tick);
         loop {
             ticks.tick().await;
-            let looked = async { nightly.look(store, desk.now().await?).await };
+            let looked = async { nightly.look(store, service.now().await?).await };
             match looked.await {
                 Ok(true) => tracing::info!("retention is done for today"),
                 Ok(false) => tracing::debug!("no retention is due"),

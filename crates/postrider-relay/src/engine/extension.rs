@@ -22,18 +22,21 @@ impl Lane {
     /// Reads what follows the lane's position.
     pub(crate) async fn read_on(&mut self, limit: u32) -> Result<Batch, Halt> {
         let (runtime, lease) = (Arc::clone(&self.runtime), self.lease.clone());
-        self.beside(async move { runtime.store.read(&lease, &lease.position, limit).await }).await
+        self.keeping_lease(async move { runtime.store.read(&lease, &lease.position, limit).await }).await
     }
 
     /// Looks for what is due.
     pub(crate) async fn due_now(&mut self, limit: u32) -> Result<DueBatch, Halt> {
         let (runtime, lease) = (Arc::clone(&self.runtime), self.lease.clone());
-        self.beside(async move { runtime.store.due(&lease, limit).await }).await
+        self.keeping_lease(async move { runtime.store.due(&lease, limit).await }).await
     }
 
     /// Waits for a call of the store, and prolongs the lease beside it for as long as that takes. Gives the lane up when the lease
     /// runs out meanwhile: the call is dropped then.
-    pub(crate) async fn beside<T>(&mut self, call: impl Future<Output = Result<T>>) -> Result<T, Halt> {
+    pub(crate) async fn keeping_lease<T>(
+        &mut self,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T, Halt> {
         let lease = self.runtime.settings.lease;
         let mut call = pin!(call);
         let mut prolonging: Option<Prolonging> = None;
@@ -43,11 +46,11 @@ impl Lane {
                 biased;
                 answer = &mut call => break answer,
                 prolonged = joined(&mut prolonging), if prolonging.is_some() => {
-                    self.prolonged_beside(prolonged)?;
+                    self.apply_extension(prolonged)?;
                     ask_again = self.prolong_at().max(Instant::now() + lease / 20);
                 }
                 () = tokio::time::sleep_until(ask_again.into()), if prolonging.is_none() => {
-                    prolonging = Some(self.prolong_aside(None));
+                    prolonging = Some(self.begin_extension(None));
                 }
                 () = tokio::time::sleep_until((self.prolonged + lease).into()) => return Err(Halt::Lost),
             }
@@ -55,13 +58,13 @@ impl Lane {
         // The lease must be the one that the database knows.
         if prolonging.is_some() {
             let prolonged = joined(&mut prolonging).await;
-            self.prolonged_beside(prolonged)?;
+            self.apply_extension(prolonged)?;
         }
         Ok(answer?)
     }
 
     /// Begins to prolong the lease. `reading` is how far the lane is reading.
-    pub(crate) fn prolong_aside(&self, reading: Option<&Position>) -> Prolonging {
+    pub(crate) fn begin_extension(&self, reading: Option<&Position>) -> Prolonging {
         let (runtime, mut lease, reading) = (Arc::clone(&self.runtime), self.lease.clone(), reading.cloned());
         let task = tokio::spawn(async move {
             let status = runtime.store.extend(&mut lease, runtime.settings.lease, reading.as_ref()).await;
@@ -71,7 +74,7 @@ impl Lane {
     }
 
     /// The lease was prolonged, or was not.
-    pub(crate) fn prolonged_beside(
+    pub(crate) fn apply_extension(
         &mut self,
         prolonged: Option<(Instant, Lease, Result<LeaseStatus>)>,
     ) -> Result<(), Halt> {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep_until;
 
-use crate::engine::beside::joined;
+use crate::engine::extension::joined;
 use crate::engine::lane::{Halt, Lane};
 use crate::engine::work::Work;
 
@@ -103,7 +103,7 @@ impl Slowness {
 impl Lane {
     /// Delivers while the lease is prolonged and what was running is settled; drops it at once when the lease is lost. Where it
     /// `goes_on`, it is left running when all of it is begun and the patience for it is over.
-    pub(crate) async fn accompany(
+    pub(crate) async fn run_delivery(
         &mut self,
         delivery: &Arc<Delivery>,
         work: &Work,
@@ -123,18 +123,18 @@ impl Lane {
                 biased;
                 ended = &mut delivering.0 => break Ended::of(ended),
                 prolonged = joined(&mut prolonging), if prolonging.is_some() => {
-                    self.prolonged_beside(prolonged)?;
+                    self.apply_extension(prolonged)?;
                     ask_again = self.prolong_at().max(Instant::now() + lease / 20);
                 }
                 () = sleep_until(ask_again.into()), if prolonging.is_none() => {
                     if self.is_out_of_time() {
                         return Err(Halt::Lost);
                     }
-                    prolonging = Some(self.prolong_aside(work.next.as_ref()));
+                    prolonging = Some(self.begin_extension(work.next.as_ref()));
                 }
                 () = sleep_until((self.prolonged + lease).into()) => return Err(Halt::Lost),
                 () = self.progress.notified(), if prolonging.is_none() && !self.flights.is_empty() => {
-                    self.land(work.next.as_ref()).await?;
+                    self.settle_flights(work.next.as_ref()).await?;
                 }
                 () = sleep_until(slowness.look.into()), if goes_on && give_up.is_none() => {
                     if slowness.is_over(delivery) && delivery.leave_running() {
@@ -153,7 +153,7 @@ impl Lane {
         // The lease must be the one that the database knows when the batch is settled.
         if prolonging.is_some() {
             let prolonged = joined(&mut prolonging).await;
-            self.prolonged_beside(prolonged)?;
+            self.apply_extension(prolonged)?;
         }
         // Then it was ended with the lease.
         if matches!(ended, Ended::Unavailable(_)) && self.is_out_of_time() {

@@ -1,9 +1,9 @@
-//! The desk: commands of users and of the cron, each in one transaction.
+//! Commands of users and of the cron, each in one transaction.
 
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::unit::Unit;
+use super::unit::UnitOfWork;
 use super::{Outbox, begin, sql};
 use crate::adapters::clock;
 use crate::billing::charging::{Accounts, OpenAttempt};
@@ -13,15 +13,15 @@ use crate::{guild, identity, member, recovery};
 
 /// Takes commands.
 #[derive(Debug, Clone)]
-pub struct Desk {
+pub struct CommandService {
     outbox: Outbox,
 }
 
 /// Runs an expression over a unit in a transaction, and commits.
 macro_rules! within {
-    ($desk:ident, |$unit:ident| $work:expr) => {{
-        let mut transaction = begin(&$desk.outbox).await?;
-        let $unit = &mut Unit::Command(&$desk.outbox, &mut transaction);
+    ($service:ident, |$unit:ident| $work:expr) => {{
+        let mut transaction = begin(&$service.outbox).await?;
+        let $unit = &mut UnitOfWork::Command(&$service.outbox, &mut transaction);
         let done = $work.await?;
         transaction.commit().await?;
         Ok(done)
@@ -31,7 +31,7 @@ macro_rules! within {
 /// The facts that a context reports without a state of its own.
 macro_rules! reports {
     ($($context:ident: $($event:ident)+;)+) => {
-        async fn publish(unit: &mut Unit<'_>, context: &str, name: &str, payload: Value) -> Answer<bool> {
+        async fn publish(unit: &mut UnitOfWork<'_>, context: &str, name: &str, payload: Value) -> Answer<bool> {
             match (context, name) {
                 $($((stringify!($context), stringify!($event)) => {
                     $context::publish(serde_json::from_value::<$event>(payload)?, unit).await?;
@@ -49,8 +49,8 @@ reports! {
     identity: UserRegistered UserSessionCreated;
 }
 
-impl Desk {
-    /// A desk that records in this outbox.
+impl CommandService {
+    /// One that records in this outbox.
     pub fn new(outbox: &Outbox) -> Self {
         Self { outbox: outbox.clone() }
     }
@@ -88,7 +88,7 @@ impl Desk {
     }
 }
 
-impl Accounts for Desk {
+impl Accounts for CommandService {
     async fn open(&self, order: &Order, attempt: AttemptId, now: Timestamp) -> Answer<()> {
         within!(self, |unit| unit.open(order, attempt, now))
     }

@@ -50,7 +50,7 @@ impl Lane {
 
     /// The destination still seems to be away after a pause. Whether to leave this work: for other work in which there may be a key
     /// that succeeds, or because some of it is decided, which must not stay unwritten for as long as the rest waits.
-    pub(crate) async fn leaves(&mut self, work: &Work) -> Result<bool, Halt> {
+    pub(crate) async fn moves_on(&mut self, work: &Work) -> Result<bool, Halt> {
         let order = self.runtime.order;
         // What is due has its rows already, and stays due.
         if work.next.is_none() {
@@ -74,15 +74,15 @@ impl Lane {
 
     /// Whether to look for other keys before what is due, all of which has failed at a destination that seems to be away: what
     /// has not been tried tells more. Every other time, so that what is due is tried, too.
-    pub(crate) fn asks_others_first(&mut self, due: &Work) -> bool {
+    pub(crate) fn tries_other_keys_first(&mut self, due: &Work) -> bool {
         let (order, on_dead) = (self.runtime.order, self.runtime.on_dead);
         let ready = due.ready(order, on_dead);
-        let others = !self.asked_others
+        let others = !self.tried_other_keys
             && !ready.is_empty()
             && order != Order::Strict
             && self.runtime.breaker.is_open()
             && self.have_failed(due, &ready);
-        self.asked_others = others;
+        self.tried_other_keys = others;
         others
     }
 
