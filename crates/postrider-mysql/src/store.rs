@@ -9,7 +9,7 @@ use postrider_core::{
     Subscription,
 };
 use postrider_sql::clock::given;
-use postrider_sql::{Columns, statement};
+use postrider_sql::{Columns, SilentBell, statement};
 use sqlx_mysql::MySqlConnection;
 
 use crate::bell::{LogPoller, MySqlBell};
@@ -26,6 +26,8 @@ pub struct MySqlStore {
     pub(crate) sql: Sql,
     pub(crate) rounds: Arc<Rounds>,
     poller: Arc<LogPoller>,
+    /// Whether its relays ask for what is new, or look once per poll interval.
+    bell: bool,
 }
 
 /// Does a transaction of ours again that the server chose to end a deadlock.
@@ -46,8 +48,14 @@ pub(crate) use again;
 pub(crate) const TRIES: u32 = 10;
 
 impl MySqlStore {
-    pub(crate) fn new(pools: Pools, clock: Clock, rounds: Arc<Rounds>, poller: Arc<LogPoller>) -> Self {
-        Self { pools, clock, sql: Sql::default(), rounds, poller }
+    pub(crate) fn new(
+        pools: Pools,
+        clock: Clock,
+        rounds: Arc<Rounds>,
+        poller: Arc<LogPoller>,
+        bell: bool,
+    ) -> Self {
+        Self { pools, clock, sql: Sql::default(), rounds, poller, bell }
     }
 
     /// The same store with some of its statements changed, by the names of their files. For tests that prove
@@ -127,6 +135,9 @@ impl EventLog for MySqlStore {
     }
 
     fn bell(&self) -> Box<dyn Bell> {
-        Box::new(MySqlBell::new(Arc::clone(&self.poller)))
+        match self.bell {
+            true => Box::new(MySqlBell::new(Arc::clone(&self.poller))),
+            false => Box::new(SilentBell),
+        }
     }
 }

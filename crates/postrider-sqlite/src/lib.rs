@@ -60,5 +60,5 @@ pub use hash::hash_of;
 pub use inbox::Inbox;
 pub use migrate::schema_version;
 pub use outbox::{Outbox, OutboxBuilder};
-pub use store::SqliteStore;
+pub use store::{SqliteStore, StoreOptions};
 pub use transaction::HandlerTransaction;

@@ -9,7 +9,7 @@ use postrider_core::{
     Subscription,
 };
 use postrider_sql::clock::given;
-use postrider_sql::{Columns, statement};
+use postrider_sql::{Columns, SilentBell, statement};
 use sqlx_core::pool::PoolConnection;
 use sqlx_core::transaction::Transaction;
 use sqlx_sqlite::{Sqlite, SqliteConnection};
@@ -20,6 +20,35 @@ use crate::pools::Pools;
 use crate::sql::Sql;
 use crate::{delivery, lane, read, settle, subscribe};
 
+/// How a relay looks into the database.
+///
+/// ```no_run
+/// use postrider_sqlite::{Outbox, StoreOptions};
+///
+/// # async fn example(pool: sqlx::SqlitePool) -> postrider_core::Result<()> {
+/// let options = StoreOptions { bell: false, ..StoreOptions::default() };
+/// let outbox = Outbox::builder().store_options(options).connect(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Whether an idle relay asks the file every 50 ms, and each millisecond after work, whether anything was committed; by default it
+    /// does. Without the bell it reads the log once per poll interval, and nothing wakes it in between.
+    pub bell: bool,
+}
+
+impl StoreOptions {
+    /// The default of [`bell`](Self::bell).
+    pub const BELL: bool = true;
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { bell: Self::BELL }
+    }
+}
+
 /// The log in an SQLite database, as relays use it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
@@ -27,11 +56,12 @@ pub struct SqliteStore {
     pub(crate) clock: Clock,
     pub(crate) sql: Sql,
     poller: Arc<LogPoller>,
+    options: StoreOptions,
 }
 
 impl SqliteStore {
-    pub(crate) fn new(pools: Pools, clock: Clock, poller: Arc<LogPoller>) -> Self {
-        Self { pools, clock, sql: Sql::default(), poller }
+    pub(crate) fn new(pools: Pools, clock: Clock, poller: Arc<LogPoller>, options: StoreOptions) -> Self {
+        Self { pools, clock, sql: Sql::default(), poller, options }
     }
 
     /// The same store with some of its statements changed, by the names of their files. For tests that prove
@@ -103,6 +133,9 @@ impl EventLog for SqliteStore {
     }
 
     fn bell(&self) -> Box<dyn Bell> {
-        Box::new(SqliteBell::new(Arc::clone(&self.poller)))
+        match self.options.bell {
+            true => Box::new(SqliteBell::new(Arc::clone(&self.poller))),
+            false => Box::new(SilentBell),
+        }
     }
 }
