@@ -78,7 +78,8 @@ async fn outages_kills_and_lost_answers_lose_nothing_and_repeat_no_effect() {
 /// 40 deposits, then 60 transfers while the broker is away for 6 s; one relay dies in the outage, one while it catches up.
 async fn an_outage_and_two_kills(world: &mut World) -> Logged {
     let World { broker, stage, .. } = world;
-    let outage = [("when = \"unavailable_seconds > 60\"", "when = \"unavailable_seconds > 2\"")];
+    let soon = "[[alert]]\nwhen = \"unavailable_seconds > 2\"\nto = [\"pagerduty\"]\n\n[notify.slack]";
+    let outage = [("[notify.slack]", soon)];
     let mut first = stage.relay_with("first", &outage);
     let mut second = stage.relay_with("second", &outage);
     for transaction in 1..=40 {
