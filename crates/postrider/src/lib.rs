@@ -99,7 +99,7 @@ pub use postrider_core::{
 pub use postrider_macros::Event;
 
 // What they handle them with.
-pub use postrider_core::{OnDead, Order, Retry, Start};
+pub use postrider_core::{OnDead, Order, Retry, RetrySettings, Start, duration};
 pub use postrider_relay::{
     Context, Death, Failure, Handle, HandleWithin, Health, NewerVersion, Raw, Received, Relay, Running,
     Subscriber, Tx, Unknown, Upcasters, WhileUnavailable, asked_to_end,

@@ -53,8 +53,7 @@ impl<D: Desk> Services<D> {
 
 /// When a failed event of a worker is tried again: the pauses of the settings, doubled each time, give or take 20 %.
 pub fn retry(worker: &str, settings: &Settings) -> Retry {
-    let pauses = if worker == ORDER_EXECUTOR { &settings.command_pauses } else { &settings.event_pauses };
-    Retry::exponential().base(pauses.first).factor(2.0).max(pauses.longest).jitter(0.2)
+    if worker == ORDER_EXECUTOR { settings.command_retry.clone() } else { settings.event_retry.clone() }
 }
 
 /// A fault as a failure of this bus, by its class.
