@@ -55,7 +55,7 @@ mod transaction;
 mod witness;
 
 #[doc(hidden)]
-pub use error::place;
+pub use error::{away, place};
 pub use hash::hash_of;
 pub use inbox::Inbox;
 pub use migrate::schema_version;

@@ -153,11 +153,16 @@ pub fn stock(settings: &Settings, outbox: &Outbox, cache: HttpCache) -> Consumer
 
 /// What a refusal means for an event: a cache that is away is an outage, anything else is tried again.
 fn failure(refusal: Refusal) -> Failure {
-    match refusal {
-        Refusal::Failed(error) => match error.downcast::<reqwest::Error>() {
-            Ok(error) => postrider::http::failure(*error),
-            Err(error) => Failure::from(error),
-        },
-        other => Failure::retry(other),
+    let error = match refusal {
+        Refusal::Failed(error) => error,
+        other => return Failure::retry(other),
+    };
+    let error = match error.downcast::<reqwest::Error>() {
+        Ok(error) => return postrider::http::failure(*error),
+        Err(error) => error,
+    };
+    match error.downcast::<sqlx::Error>() {
+        Ok(error) => postrider::postgres::failure(*error),
+        Err(error) => Failure::from(error),
     }
 }

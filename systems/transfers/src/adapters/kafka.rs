@@ -66,11 +66,10 @@ fn observed(received: Received<TransferCompleteEvent>) -> Observed {
 
 /// A database that is away is nobody's fault: the partition waits. Anything else is an attempt of the event.
 fn failure(fault: Fault) -> Failure {
-    let away = fault.downcast_ref::<sqlx::Error>().is_some_and(|error| {
-        use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
-        matches!(error, Io(_) | Tls(_) | PoolTimedOut | PoolClosed)
-    });
-    if away { Failure::unavailable(fault) } else { Failure::from(fault) }
+    match fault.downcast::<sqlx::Error>() {
+        Ok(error) => postrider::postgres::failure(*error),
+        Err(fault) => Failure::from(fault),
+    }
 }
 
 /// How many records a topic has, repetitions included.
