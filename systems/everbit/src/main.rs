@@ -69,7 +69,10 @@ async fn run<S: Source, D: Desk>(command: &str, source: &S, desk: D, settings: &
     }
     let metrics = story::metrics::collect()?;
     let services = Services::new(&desk, settings);
-    let workers = Workers::start(source, &services, settings).await?;
+    let workers = tokio::select! {
+        workers = Workers::start(source, &services, settings) => workers?,
+        () = postrider::asked_to_end() => return Ok(()),
+    };
     let reconciler = tokio::spawn(reconcile(services, settings.reconcile_every));
     // Until the process is asked to end.
     story::process::serve(metrics).await?;

@@ -51,7 +51,7 @@ impl<D: Desk> Services<D> {
     }
 }
 
-/// When a failed event of a worker is tried again: the pauses of the settings, doubled each time, give or take 20 %.
+/// When a failed event of a worker is tried again.
 pub fn retry(worker: &str, settings: &Settings) -> Retry {
     if worker == ORDER_EXECUTOR { settings.command_retry.clone() } else { settings.event_retry.clone() }
 }
@@ -195,6 +195,7 @@ pub fn consumers<S: Source, D: Desk>(
                 consumer.topics([format!("{prefix}{stream}")]).records_per_poll(settings.batch as usize);
             // The records behind a failed one wait, so it has fewer attempts than in the queue.
             let consumer = consumer.retry(retry(worker, settings).max_attempts(settings.kafka_attempts));
+            let consumer = consumer.wait_for_brokers(Duration::MAX);
             handlers!(consumer, worker, Kind::Kafka, services)
         })
         .collect()

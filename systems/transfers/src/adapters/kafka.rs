@@ -41,6 +41,8 @@ pub fn consumer(outbox: &Outbox, brokers: &str, topic: &str, group: &str) -> Con
         .property("session.timeout.ms", SESSION_TIMEOUT_MS)
         .property("heartbeat.interval.ms", "1000")
         .records_per_poll(AT_A_TIME)
+        // A deploy during an outage must not fail.
+        .wait_for_brokers(Duration::MAX)
         .on(handler)
 }
 
