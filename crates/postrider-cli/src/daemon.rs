@@ -182,7 +182,7 @@ fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Problem> {
                 .order(reader.order)
                 .lanes(reader.lanes)
                 .start(reader.start)
-                .retry(reader.retry.retry())
+                .retry(reader.retry.clone())
                 .on_dead(reader.on_dead)
                 .replay(reader.replay)
                 .while_unavailable(reader.while_unavailable)

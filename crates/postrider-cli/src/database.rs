@@ -91,14 +91,18 @@ impl Database {
             Address::Mysql(options) => {
                 let pool = MySqlPoolOptions::new().max_connections(store.connections);
                 let pool = pool.acquire_timeout(PATIENCE).connect_lazy_with(options);
-                let options =
-                    mysql::StoreOptions { connections: store.connections, ..mysql::StoreOptions::default() };
+                let options = mysql::StoreOptions {
+                    connections: store.connections,
+                    bell: store.bell,
+                    ..mysql::StoreOptions::default()
+                };
                 Ok(Self::Mysql(mysql::Outbox::builder().store_options(options).connect(&pool).await?))
             }
             Address::Sqlite(options) => {
                 let pool =
                     SqlitePoolOptions::new().max_connections(store.connections).connect_lazy_with(options);
-                Ok(Self::Sqlite(sqlite::Outbox::connect(&pool).await?))
+                let options = sqlite::StoreOptions { bell: store.bell };
+                Ok(Self::Sqlite(sqlite::Outbox::builder().store_options(options).connect(&pool).await?))
             }
         }
     }

@@ -152,7 +152,7 @@ fn subscription(out: &mut String, reader: &SubscriptionSection) -> std::fmt::Res
         out,
         "               from {start}, {}retries {}, {on_dead}, {outages}, longest pause {}",
         reader.batch.map(|batch| format!("batches of {batch}, ")).unwrap_or_default(),
-        reader.retry.retry(),
+        reader.retry,
         show(reader.longest_pause)
     )
 }

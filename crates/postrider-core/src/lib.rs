@@ -7,6 +7,7 @@
 //! The life of an event uses one word per stage everywhere: **record → read → deliver → settle → archive**.
 
 mod delivery;
+pub mod duration;
 mod error;
 mod event;
 mod nearest;

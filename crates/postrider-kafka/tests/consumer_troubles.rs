@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use database::{Database, apply};
 use postrider::postgres::{self, Tx};
 use postrider::testing::Outbox;
-use postrider::{Failure, Received};
+use postrider::{ErrorKind, Failure, Received};
 use postrider_kafka::{Consumer, RunningConsumer};
 use support::{
     Feed, Seen, brisk, broker, committed, consumer, process_of_test, topics, until, until_holding,
@@ -89,6 +89,43 @@ async fn a_broker_that_is_killed_and_comes_back_loses_and_reorders_nothing() {
     if let Err(error) = answer {
         assert!(!error.to_string().contains('\n'), "{error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_is_started_during_an_outage_begins_when_the_brokers_are_there() {
+    let mut broker = Broker::create(&Options::default()).expect("a broker");
+    broker.create_topics(&[("early", 1), ("early.DLT", 1)]).expect("topics");
+    let brokers = broker.bootstrap();
+    broker.kill().expect("killed");
+    let seen = Seen::default();
+    let handled = seen.clone();
+    let early = |group: &str| {
+        let handled = handled.clone();
+        let consumer = consumer(&Outbox::new(), &brokers, group, "early");
+        consumer.on_type("Counted", move |event: Received<i64>| {
+            let handled = handled.clone();
+            async move {
+                handled.push((event.event().key().into_owned(), *event));
+                Ok::<(), Failure>(())
+            }
+        })
+    };
+    let waiting = tokio::spawn(early("patient").wait_for_brokers(Duration::MAX).start());
+    let error = early("hasty").start().await.expect_err("it does not wait unless it is told to");
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    let error = early("short").wait_for_brokers(Duration::from_millis(10)).start().await;
+    assert_eq!(error.expect_err("not for so long").kind(), ErrorKind::Unreachable);
+    assert!(!waiting.is_finished(), "it waits");
+    // Who ends it meanwhile is not held up.
+    let asked = early("asked").wait_for_brokers(Duration::MAX).run_until(std::future::ready(()));
+    asked.await.expect("it ends");
+    broker.start().expect("started again");
+    let running = waiting.await.expect("no panic").expect("started");
+    let mut feed = Feed::new(&brokers, "early");
+    feed.event("a", 1);
+    feed.flush();
+    until("it is handled", async || seen.len() == 1).await;
+    running.stop().await.expect("stopped");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,16 +34,7 @@ const CONSTRAINTS: [(&str, &str); 8] = [
 /// Turns an error of sqlx during `op` into ours. What the server quotes of a row stays out.
 pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
     move |error| {
-        let (kind, message) = match &error {
-            SqlxError::Database(database) => {
-                explained(op, number_of(&error).unwrap_or(0), database.message())
-            }
-            SqlxError::ColumnDecode { index, .. } => {
-                (ErrorKind::Corrupt, format!("the database has an unexpected value in {index}"))
-            }
-            other => session::transport_error(other)
-                .unwrap_or_else(|| (ErrorKind::Database, "unexpected answer from the database".to_owned())),
-        };
+        let (kind, message) = meaning(op, &error);
         let ours = Error::new(kind, op, message);
         match &error {
             SqlxError::Database(_) => ours.caused_by(code(number_of(&error).unwrap_or(0))),
@@ -51,6 +42,25 @@ pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
             _ => ours,
         }
     }
+}
+
+fn meaning(op: &str, error: &SqlxError) -> (ErrorKind, String) {
+    match error {
+        SqlxError::Database(database) => explained(op, number_of(error).unwrap_or(0), database.message()),
+        SqlxError::ColumnDecode { index, .. } => {
+            (ErrorKind::Corrupt, format!("the database has an unexpected value in {index}"))
+        }
+        other => session::transport_error(other)
+            .unwrap_or_else(|| (ErrorKind::Database, "unexpected answer from the database".to_owned())),
+    }
+}
+
+/// What to say to a handler whose database is away: the connection broke or there was none, no connection became free in time, or the server
+/// accepts no more of them or is ending. Nothing for any other error.
+#[doc(hidden)]
+pub fn away(error: &SqlxError) -> Option<String> {
+    let (kind, message) = meaning("handle", error);
+    matches!(kind, ErrorKind::Unreachable | ErrorKind::PoolExhausted).then_some(message)
 }
 
 /// The number that the server gives an error.

@@ -69,7 +69,7 @@ mod tend;
 mod walk;
 
 #[doc(hidden)]
-pub use error::place;
+pub use error::{away, place};
 pub use hash::hash_of;
 pub use inbox::Inbox;
 #[doc(hidden)]

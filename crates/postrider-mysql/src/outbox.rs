@@ -45,6 +45,7 @@ pub struct Outbox {
     /// How many handlers may have a transaction at once.
     pub(crate) handlers: Arc<Semaphore>,
     pub(crate) pools: Pools,
+    bell: bool,
 }
 
 impl Outbox {
@@ -62,6 +63,7 @@ impl Outbox {
             self.clock.clone(),
             Arc::clone(&self.rounds),
             Arc::clone(&self.poller),
+            self.bell,
         )
     }
 }
@@ -146,6 +148,7 @@ impl OutboxBuilder {
             poller: Arc::new(LogPoller::new(&pools, &rounds)),
             rounds,
             pools,
+            bell: self.store.bell,
         })
     }
 }

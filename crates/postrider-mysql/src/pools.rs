@@ -36,16 +36,21 @@ pub struct StoreOptions {
     /// How long a session may wait for a lock, or sit in an open transaction, before the server ends it; below the lease, so
     /// that a frozen relay can't block the one that takes over its lane. By default 10 s.
     pub patience: Duration,
+    /// Whether an idle relay asks the server four times a second, and each millisecond or two after work, whether there is anything
+    /// new; by default it does. Without the bell it reads the log once per poll interval, and nothing wakes it in between.
+    pub bell: bool,
 }
 
 impl StoreOptions {
     /// The default of [`connections`](Self::connections).
     pub const CONNECTIONS: u32 = CONNECTIONS;
+    /// The default of [`bell`](Self::bell).
+    pub const BELL: bool = true;
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { connections: Self::CONNECTIONS, patience: Duration::from_secs(10) }
+        Self { connections: Self::CONNECTIONS, patience: Duration::from_secs(10), bell: Self::BELL }
     }
 }
 

@@ -21,6 +21,8 @@ pub struct MySqlStore {
     pub(crate) sql: Sql,
     pub(crate) rounds: Arc<Rounds>,
     poller: Arc<LogPoller>,
+    /// Whether its relays ask for what is new, or look once per poll interval.
+    bell: bool,
 }
 
 /// Does a transaction of ours again that the server chose to end a deadlock.
@@ -41,8 +43,14 @@ pub(crate) use again;
 pub(crate) const TRIES: u32 = 10;
 
 impl MySqlStore {
-    pub(crate) fn new(pools: Pools, clock: Clock, rounds: Arc<Rounds>, poller: Arc<LogPoller>) -> Self {
-        Self { pools, clock, sql: Sql::default(), rounds, poller }
+    pub(crate) fn new(
+        pools: Pools,
+        clock: Clock,
+        rounds: Arc<Rounds>,
+        poller: Arc<LogPoller>,
+        bell: bool,
+    ) -> Self {
+        Self { pools, clock, sql: Sql::default(), rounds, poller, bell }
     }
 
     /// The same store with some of its statements changed, by the names of their files. For tests that prove

@@ -85,7 +85,8 @@ async fn retention_does_not_wait_for_the_publisher_behind_what_it_takes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settle_that_the_server_ends_leaves_nothing_half_done() {
     let log = My::default().my_log(Clock::Database).await;
-    let options = StoreOptions { connections: 2, patience: Duration::from_secs(60) };
+    let options =
+        StoreOptions { connections: 2, patience: Duration::from_secs(60), ..StoreOptions::default() };
     let outbox = Outbox::builder().store_options(options).connect(&log.pool).await.expect("connect");
     let store = outbox.store();
     store.subscribe(&Subscription::new("s")).await.expect("subscribe");
@@ -203,4 +204,21 @@ async fn publishers_go_on_while_tables_leave_the_cache() {
     }
     flushing.abort();
     assert_eq!(log.count("postrider_event").await, 400);
+}
+
+/// With a bell the first wait ends at once, and so does one after a commit.
+#[tokio::test]
+async fn without_the_bell_a_wait_lasts_as_long_as_it_may() {
+    const INTERVAL: Duration = Duration::from_millis(300);
+    let log = My::default().my_log(Clock::Database).await;
+    let options = StoreOptions { bell: false, ..StoreOptions::default() };
+    let quiet = Outbox::builder().store_options(options).connect(&log.pool).await.expect("connect");
+    let mut bell = quiet.store().bell();
+    for _ in 0..2 {
+        recorded(&log, 1).await;
+        bell.worked();
+        let begun = Instant::now();
+        bell.wait(INTERVAL).await.expect("wait");
+        assert!(begun.elapsed() >= INTERVAL, "{:?}", begun.elapsed());
+    }
 }

@@ -25,7 +25,21 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
         SqlxError::Io(io) => Some(io.to_string()),
         _ => None,
     };
-    let (kind, message) = match &error {
+    let (kind, message) = meaning(&error);
+    let hint = hint(&error, &message);
+    let error = Error::new(kind, op, message);
+    let error = match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    };
+    match source {
+        Some(source) => error.caused_by(source),
+        None => error,
+    }
+}
+
+fn meaning(error: &SqlxError) -> (ErrorKind, String) {
+    match error {
         SqlxError::Database(database) => {
             let code = database.code().unwrap_or_default();
             let column = database.try_downcast_ref::<PgDatabaseError>().and_then(PgDatabaseError::column);
@@ -38,17 +52,15 @@ pub(crate) fn from_sqlx(op: &'static str, error: SqlxError) -> Error {
         }
         other => session::transport_error(other)
             .unwrap_or_else(|| (ErrorKind::Database, "unexpected answer from the database".to_owned())),
-    };
-    let hint = hint(&error, &message);
-    let error = Error::new(kind, op, message);
-    let error = match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    };
-    match source {
-        Some(source) => error.caused_by(source),
-        None => error,
     }
+}
+
+/// What to say to a handler whose database is away: the connection broke or there was none, no connection became free in time, or the server
+/// accepts no more of them or is ending. Nothing for any other error.
+#[doc(hidden)]
+pub fn away(error: &SqlxError) -> Option<String> {
+    let (kind, message) = meaning(error);
+    matches!(kind, ErrorKind::Unreachable | ErrorKind::PoolExhausted).then_some(message)
 }
 
 /// What our own functions say, if the database says it in their name.

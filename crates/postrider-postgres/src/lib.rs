@@ -42,7 +42,7 @@ mod subscribe;
 mod sweep;
 
 #[doc(hidden)]
-pub use error::place;
+pub use error::{away, place};
 pub use inbox::Inbox;
 pub use migrate::{applied_version, migration_sql, migration_sql_since, schema_version};
 pub use outbox::{Outbox, OutboxBuilder};

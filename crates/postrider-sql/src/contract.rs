@@ -2,7 +2,8 @@
 
 /// Implements [`EventLog`](postrider_core::EventLog) for a store, by the functions of the modules `subscribe`, `lane`, `read`,
 /// `delivery` and `settle`, which must be in scope. `$again` is a macro that runs a call whose transaction the server may end, and
-/// runs it again if the server did. The store has a field `poller`.
+/// runs it again if the server did. The store has the fields `poller` and `bell`: whether its relays ask for what is new, or look
+/// once per poll interval.
 #[macro_export]
 macro_rules! event_log {
     ($store:ty, $bell:ty, $again:ident) => {
@@ -63,7 +64,10 @@ macro_rules! event_log {
             }
 
             fn bell(&self) -> Box<dyn ::postrider_core::Bell> {
-                Box::new(<$bell>::new(::std::sync::Arc::clone(&self.poller)))
+                match self.bell {
+                    true => Box::new(<$bell>::new(::std::sync::Arc::clone(&self.poller))),
+                    false => Box::new($crate::SilentBell),
+                }
             }
         }
     };

@@ -33,19 +33,31 @@ const CONSTRAINTS: [(&str, &str); 13] = [
 /// Turns an error of sqlx during `op` into ours.
 pub(crate) fn failed(op: &'static str) -> impl Fn(SqlxError) -> Error {
     move |error| {
-        let (kind, message) = match &error {
-            SqlxError::Database(database) => of_sqlite(&**database),
-            SqlxError::ColumnDecode { index, .. } => {
-                (ErrorKind::Corrupt, format!("the database has an unexpected value in {index}"))
-            }
-            SqlxError::InvalidSavePointStatement => {
-                (ErrorKind::Invalid, "the connection is already in a transaction".to_owned())
-            }
-            other => transport_error(other)
-                .unwrap_or_else(|| (ErrorKind::Database, "the database driver failed".to_owned())),
-        };
+        let (kind, message) = meaning(&error);
         Error::new(kind, op, message).caused_by(error)
     }
+}
+
+fn meaning(error: &SqlxError) -> (ErrorKind, String) {
+    match error {
+        SqlxError::Database(database) => of_sqlite(&**database),
+        SqlxError::ColumnDecode { index, .. } => {
+            (ErrorKind::Corrupt, format!("the database has an unexpected value in {index}"))
+        }
+        SqlxError::InvalidSavePointStatement => {
+            (ErrorKind::Invalid, "the connection is already in a transaction".to_owned())
+        }
+        other => transport_error(other)
+            .unwrap_or_else(|| (ErrorKind::Database, "the database driver failed".to_owned())),
+    }
+}
+
+/// What to say to a handler whose database is away: the connection broke or there was none, no connection became free in time, or the server
+/// accepts no more of them or is ending. Nothing for any other error.
+#[doc(hidden)]
+pub fn away(error: &SqlxError) -> Option<String> {
+    let (kind, message) = meaning(error);
+    matches!(kind, ErrorKind::Unreachable | ErrorKind::PoolExhausted).then_some(message)
 }
 
 /// The error of a file that can't be opened or used, with its name.

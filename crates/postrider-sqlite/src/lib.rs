@@ -55,10 +55,10 @@ mod transaction;
 mod witness;
 
 #[doc(hidden)]
-pub use error::place;
+pub use error::{away, place};
 pub use hash::hash_of;
 pub use inbox::Inbox;
 pub use migrate::schema_version;
 pub use outbox::{Outbox, OutboxBuilder};
-pub use store::SqliteStore;
+pub use store::{SqliteStore, StoreOptions};
 pub use transaction::HandlerTransaction;

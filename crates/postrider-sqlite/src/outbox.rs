@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use crate::bell::LogPoller;
 use crate::error::{failed, placed};
 use crate::pools::Pools;
-use crate::store::SqliteStore;
+use crate::store::{SqliteStore, StoreOptions};
 use crate::{migrate, position};
 
 /// Records events on the caller's own connection. Cheap to clone.
@@ -44,6 +44,7 @@ pub struct Outbox {
     /// One handler has a transaction at a time: there is one write lock, and who waits for it here waits in line.
     pub(crate) handlers: Arc<Semaphore>,
     pools: Pools,
+    store: StoreOptions,
 }
 
 impl Outbox {
@@ -56,7 +57,7 @@ impl Outbox {
 
     /// The log, for a relay.
     pub fn store(&self) -> SqliteStore {
-        SqliteStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.poller))
+        SqliteStore::new(self.pools.clone(), self.clock.clone(), Arc::clone(&self.poller), self.store.bell)
     }
 
     /// Begins a transaction that may write from the start (`BEGIN IMMEDIATE`).
@@ -81,10 +82,18 @@ impl Outbox {
 #[derive(Debug, Clone, Default)]
 pub struct OutboxBuilder {
     settings: Settings,
+    store: StoreOptions,
 }
 
 impl OutboxBuilder {
     postrider_sql::settings!();
+
+    /// How relays look into the database, for relays that are made on this outbox.
+    #[must_use]
+    pub fn store_options(mut self, options: StoreOptions) -> Self {
+        self.store = options;
+        self
+    }
 
     /// Migrates the schema and returns the outbox.
     pub async fn migrated(self, pool: &SqlitePool) -> Result<Outbox> {
@@ -111,6 +120,7 @@ impl OutboxBuilder {
             clock: self.settings.clock,
             handlers: Arc::new(Semaphore::new(1)),
             poller: Arc::new(LogPoller::new(&pools)),
+            store: self.store,
             pools,
         })
     }

@@ -15,6 +15,35 @@ use crate::pools::Pools;
 use crate::sql::Sql;
 use crate::{delivery, lane, read, settle, subscribe};
 
+/// How a relay looks into the database.
+///
+/// ```no_run
+/// use postrider_sqlite::{Outbox, StoreOptions};
+///
+/// # async fn example(pool: sqlx::SqlitePool) -> postrider_core::Result<()> {
+/// let options = StoreOptions { bell: false, ..StoreOptions::default() };
+/// let outbox = Outbox::builder().store_options(options).connect(&pool).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Whether an idle relay asks the file every 50 ms, and each millisecond after work, whether anything was committed; by default it
+    /// does. Without the bell it reads the log once per poll interval, and nothing wakes it in between.
+    pub bell: bool,
+}
+
+impl StoreOptions {
+    /// The default of [`bell`](Self::bell).
+    pub const BELL: bool = true;
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { bell: Self::BELL }
+    }
+}
+
 /// The log in an SQLite database, as relays use it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
@@ -22,6 +51,8 @@ pub struct SqliteStore {
     pub(crate) clock: Clock,
     pub(crate) sql: Sql,
     poller: Arc<LogPoller>,
+    /// Whether its relays ask for what is new, or look once per poll interval.
+    bell: bool,
 }
 
 /// Runs a call: its transaction has the one write lock from its beginning, so nothing ends it in favour of another.
@@ -33,8 +64,8 @@ macro_rules! once {
 pub(crate) use once;
 
 impl SqliteStore {
-    pub(crate) fn new(pools: Pools, clock: Clock, poller: Arc<LogPoller>) -> Self {
-        Self { pools, clock, sql: Sql::default(), poller }
+    pub(crate) fn new(pools: Pools, clock: Clock, poller: Arc<LogPoller>, bell: bool) -> Self {
+        Self { pools, clock, sql: Sql::default(), poller, bell }
     }
 
     /// The same store with some of its statements changed, by the names of their files. For tests that prove

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fixture::{Database, Fixture, LEASE, event};
 use postrider_core::{EventLog, Settlement, Subscription};
-use postrider_sqlite::Outbox;
+use postrider_sqlite::{Outbox, StoreOptions};
 use tokio::time::{Instant, timeout};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -94,5 +94,22 @@ async fn two_processes_write_while_a_third_reads_and_nothing_is_missed() {
         let last = keys.entry(key).or_insert(0);
         *last += 1;
         assert_eq!(sequence, Some(*last), "events of a key come in their order, none twice, none missing");
+    }
+}
+
+/// With a bell the first wait ends at once, and so does one after a commit.
+#[tokio::test]
+async fn without_the_bell_a_wait_lasts_as_long_as_it_may() {
+    const INTERVAL: Duration = Duration::from_millis(300);
+    let fixture = Fixture::new().await;
+    let quiet = Outbox::builder().store_options(StoreOptions { bell: false });
+    let quiet = quiet.connect(&fixture.pool).await.expect("connected");
+    let mut bell = quiet.store().bell();
+    for _ in 0..2 {
+        quiet.record_outside_transaction(&event("1")).await.expect("recorded");
+        bell.worked();
+        let started = Instant::now();
+        bell.wait(INTERVAL).await.expect("waited");
+        assert!(started.elapsed() >= INTERVAL, "{:?}", started.elapsed());
     }
 }

@@ -99,7 +99,7 @@ pub use postrider_core::{
 pub use postrider_macros::Event;
 
 // What they handle them with.
-pub use postrider_core::{OnDead, Order, Retry, Start};
+pub use postrider_core::{OnDead, Order, Retry, RetrySettings, Start, duration};
 pub use postrider_relay::{
     Context, Death, Failure, Handle, HandleWithin, Health, NewerVersion, Raw, Received, Relay, Running,
     Subscriber, Tx, Unknown, Upcasters, WhileUnavailable, asked_to_end,
@@ -125,6 +125,9 @@ pub mod store {
         Pace, defaults, wait,
     };
 }
+
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod failure;
 
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -206,6 +209,33 @@ pub mod kafka {
 pub mod mysql {
     pub use postrider_mysql::*;
 
+    /// The failure of a handler with this error of `sqlx`.
+    ///
+    /// | error | the failure |
+    /// |---|---|
+    /// | the connection broke, or there is none | [unavailable](postrider_relay::Failure::unavailable): nobody loses an attempt |
+    /// | no connection became free in time, or the server accepts no more | the same |
+    /// | the server is starting or shutting down | the same |
+    /// | anything else | as `?` has it: [retried](postrider_relay::Failure::retry) by the policy |
+    ///
+    /// ```
+    /// use postrider::mysql::{self, Tx};
+    /// use postrider::{Event, Failure, Received};
+    ///
+    /// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+    /// # #[event(aggregate = "Order", id = order)]
+    /// # struct OrderPaid { order: i64 }
+    /// async fn book(event: Received<OrderPaid>, mut tx: Tx) -> Result<(), Failure> {
+    ///     let booking = sqlx::query("insert into booking (order_id) values (?)").bind(event.order);
+    ///     booking.execute(&mut *tx).await.map_err(mysql::failure)?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn failure(error: sqlx_core::Error) -> postrider_relay::Failure {
+        let away = postrider_mysql::away(&error);
+        crate::failure::of_sqlx(error, away)
+    }
+
     /// The transaction of a handler: its changes, its follow-ups and the inbox mark of the event commit together.
     ///
     /// ```
@@ -228,6 +258,33 @@ pub mod mysql {
 pub mod postgres {
     pub use postrider_postgres::*;
 
+    /// The failure of a handler with this error of `sqlx`.
+    ///
+    /// | error | the failure |
+    /// |---|---|
+    /// | the connection broke, or there is none | [unavailable](postrider_relay::Failure::unavailable): nobody loses an attempt |
+    /// | no connection became free in time, or the server accepts no more | the same |
+    /// | the server is starting or shutting down | the same |
+    /// | anything else | as `?` has it: [retried](postrider_relay::Failure::retry) by the policy |
+    ///
+    /// ```
+    /// use postrider::postgres::{self, Tx};
+    /// use postrider::{Event, Failure, Received};
+    ///
+    /// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+    /// # #[event(aggregate = "Order", id = order)]
+    /// # struct OrderPaid { order: i64 }
+    /// async fn book(event: Received<OrderPaid>, mut tx: Tx) -> Result<(), Failure> {
+    ///     let booking = sqlx::query("insert into booking (order_id) values ($1)").bind(event.order);
+    ///     booking.execute(&mut *tx).await.map_err(postgres::failure)?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn failure(error: sqlx_core::Error) -> postrider_relay::Failure {
+        let away = postrider_postgres::away(&error);
+        crate::failure::of_sqlx(error, away)
+    }
+
     /// The transaction of a handler: its changes, its follow-ups and the inbox mark of the event commit together.
     ///
     /// ```
@@ -249,6 +306,33 @@ pub mod postgres {
 #[cfg(feature = "sqlite")]
 pub mod sqlite {
     pub use postrider_sqlite::*;
+
+    /// The failure of a handler with this error of `sqlx`.
+    ///
+    /// | error | the failure |
+    /// |---|---|
+    /// | the connection broke, or there is none | [unavailable](postrider_relay::Failure::unavailable): nobody loses an attempt |
+    /// | no connection became free in time, or the server accepts no more | the same |
+    /// | the server is starting or shutting down | the same |
+    /// | anything else | as `?` has it: [retried](postrider_relay::Failure::retry) by the policy |
+    ///
+    /// ```
+    /// use postrider::sqlite::{self, Tx};
+    /// use postrider::{Event, Failure, Received};
+    ///
+    /// # #[derive(serde::Serialize, serde::Deserialize, Event)]
+    /// # #[event(aggregate = "Order", id = order)]
+    /// # struct OrderPaid { order: i64 }
+    /// async fn book(event: Received<OrderPaid>, mut tx: Tx) -> Result<(), Failure> {
+    ///     let booking = sqlx::query("insert into booking (order_id) values (?)").bind(event.order);
+    ///     booking.execute(&mut *tx).await.map_err(sqlite::failure)?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn failure(error: sqlx_core::Error) -> postrider_relay::Failure {
+        let away = postrider_sqlite::away(&error);
+        crate::failure::of_sqlx(error, away)
+    }
 
     /// The transaction of a handler: its changes, its follow-ups and the inbox mark of the event commit together.
     ///

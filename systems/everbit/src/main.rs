@@ -74,7 +74,10 @@ async fn run<S: Source, D: Transactions>(
     }
     let metrics = story::metrics::collect()?;
     let services = Services::new(&transactions, settings);
-    let workers = Workers::start(source, &services, settings).await?;
+    let workers = tokio::select! {
+        workers = Workers::start(source, &services, settings) => workers?,
+        () = postrider::asked_to_end() => return Ok(()),
+    };
     let reconciler = tokio::spawn(reconcile(services, settings.reconcile_every));
     // Until the process is asked to end.
     story::process::serve(metrics).await?;

@@ -49,10 +49,8 @@ impl World {
         command.env("EVERBIT_TOPIC_PREFIX", &settings.topic_prefix).env("EXCHANGE_URL", &settings.exchange);
         command
             .env("PUSH_URL", &settings.push)
-            .env("EVERBIT_COMMAND_PAUSE_MS", "200")
-            .env("EVERBIT_COMMAND_LONGEST_PAUSE_MS", "1000")
-            .env("EVERBIT_PAUSE_MS", "200")
-            .env("EVERBIT_LONGEST_PAUSE_MS", "1000")
+            .env("EVERBIT_COMMAND_RETRY", "base=200ms, max=1s")
+            .env("EVERBIT_RETRY", "base=200ms, max=1s")
             .env("EVERBIT_KAFKA_ATTEMPTS", settings.kafka_attempts.to_string());
         let mut worker = Program::start("everbit worker", &mut command);
         worker.line("listening on ").await;

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use everbit::adapters::bus::Kind;
-use everbit::adapters::settings::{Pauses, Settings};
+use everbit::adapters::settings::Settings;
 use everbit::adapters::workers::retry;
 use everbit::application::Trading;
 use everbit::domain::streams::{BACKTEST, NOTIFICATION, ORDER_EXECUTOR, SYSTEM};
 use everbit::domain::{CreateOrderAttempt, KillSwitchChanged, RunBacktest};
 use everbit::story::cast::Cast;
 use everbit::stubs::exchange::Conduct;
+use postrider::Retry;
 use postrider::store::{Operate, ResolveDead};
 use postrider_testkit::{until, until_within};
 use serde_json::json;
@@ -79,27 +80,25 @@ fn batch_lease_and_pauses_are_settings() {
         };
         Settings::from(&|name| find(name).map(str::to_owned))
     };
-    let pauses = |first, longest| Pauses {
-        first: Duration::from_millis(first),
-        longest: Duration::from_secs(longest),
+    let pauses = |first, longest| {
+        Retry::exponential().base(Duration::from_millis(first)).max(Duration::from_secs(longest))
     };
     let usual = read(&[]).expect("settings");
     assert_eq!((usual.batch, usual.lease), (100, Duration::from_secs(30)));
-    assert_eq!((usual.command_pauses, usual.event_pauses), (pauses(500, 60), pauses(1_000, 250)));
+    assert_eq!((usual.command_retry, usual.event_retry), (pauses(500, 60), pauses(1_000, 250)));
     let given = [
         ("EVERBIT_BATCH", "7"),
         ("EVERBIT_LEASE_MS", "9000"),
-        ("EVERBIT_COMMAND_PAUSE_MS", "700"),
-        ("EVERBIT_COMMAND_LONGEST_PAUSE_MS", "80000"),
-        ("EVERBIT_PAUSE_MS", "800"),
-        ("EVERBIT_LONGEST_PAUSE_MS", "90000"),
+        ("EVERBIT_COMMAND_RETRY", "base=700ms, max=1m20s"),
+        ("EVERBIT_RETRY", "base=800ms, max=90s, max_attempts=4"),
         ("EVERBIT_KAFKA_ATTEMPTS", "3"),
     ];
     let set = read(&given).expect("settings");
     assert_eq!((set.batch, set.lease, set.kafka_attempts), (7, Duration::from_secs(9), 3));
-    assert_eq!((set.command_pauses, set.event_pauses), (pauses(700, 80), pauses(800, 90)));
+    assert_eq!((set.command_retry, set.event_retry), (pauses(700, 80), pauses(800, 90).max_attempts(4)));
     assert!(read(&[("EVERBIT_BATCH", "0")]).expect_err("nothing").contains("must be at least 1"));
-    assert!(read(&[("EVERBIT_PAUSE_MS", "soon")]).expect_err("no number").contains("EVERBIT_PAUSE_MS"));
+    let soon = read(&[("EVERBIT_RETRY", "base=soon")]).expect_err("no duration");
+    assert!(soon.contains("EVERBIT_RETRY") && soon.contains("\"soon\" is not a duration"), "{soon}");
 }
 
 /// E7: a worker takes as many events at once, and waits as long after a failure, as its settings say.
@@ -107,7 +106,7 @@ fn batch_lease_and_pauses_are_settings() {
 async fn a_worker_takes_as_many_and_waits_as_long_as_its_settings_say() {
     let mut world = World::new().await;
     world.settings.batch = 2;
-    world.settings.event_pauses = Pauses { first: Duration::from_secs(20), longest: Duration::from_secs(60) };
+    world.settings.event_retry = "base=20s, max=1m".parse().expect("a policy");
     for _ in 0..6 {
         world.publish(&KillSwitchChanged { engaged: false }).await;
     }

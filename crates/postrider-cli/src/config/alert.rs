@@ -105,6 +105,7 @@ impl Alert {
     ) -> Result<Vec<Self>, Problem> {
         let name = section.text("name")?;
         let to = targets(&mut section, notify)?;
+        let others = section.lists("to_when")?;
         let of = subscriptions(&mut section, readers)?;
         let repeat = section.duration("repeat")?;
         if repeat == Some(Duration::ZERO) {
@@ -112,7 +113,8 @@ impl Alert {
                 section.problem("repeat", "it must be greater than 0; leave it out to notify only once")
             );
         }
-        let conditions = conditions(&mut section)?;
+        let (preset, conditions) = conditions(&mut section)?;
+        let others = others_told(&section, preset, &conditions, others, notify)?;
         let mut alerts = Vec::new();
         let several = conditions.len() > 1;
         for text in conditions {
@@ -128,7 +130,9 @@ impl Alert {
                     format!("another alert for {} is also named {name:?}; names must be unique", twin.of);
                 return Err(section.problem("name", what));
             }
-            alerts.push(Self { name, when, to: to.clone(), of: of.clone(), repeat });
+            let other = others.iter().find(|(condition, _)| *condition == when);
+            let to = other.map_or_else(|| to.clone(), |(_, told)| told.clone());
+            alerts.push(Self { name, when, to, of: of.clone(), repeat });
         }
         section.finish()?;
         Ok(alerts)
@@ -137,7 +141,17 @@ impl Alert {
 
 /// Who is told: the log unless set.
 fn targets(section: &mut Section<'_>, notify: &BTreeMap<String, Notify>) -> Result<Vec<String>, Problem> {
-    let mut to = section.list("to")?.unwrap_or_else(|| TO.iter().map(|&target| target.to_owned()).collect());
+    let to = section.list("to")?.unwrap_or_else(|| TO.iter().map(|&target| target.to_owned()).collect());
+    known_targets(section, "to", to, notify)
+}
+
+/// Each target once; one that is not described is refused.
+fn known_targets(
+    section: &Section<'_>,
+    key: &str,
+    mut to: Vec<String>,
+    notify: &BTreeMap<String, Notify>,
+) -> Result<Vec<String>, Problem> {
     let mut known = HashSet::new();
     to.retain(|target| known.insert(target.clone()));
     for target in &to {
@@ -146,10 +160,41 @@ fn targets(section: &mut Section<'_>, notify: &BTreeMap<String, Notify>) -> Resu
                 Some(meant) => format!("there is no [notify.{target}]; did you mean {meant:?}?"),
                 None => format!("there is no [notify.{target}]; add it, or use \"log\""),
             };
-            return Err(section.problem("to", what));
+            return Err(section.problem(key, what));
         }
     }
     Ok(to)
+}
+
+/// Who is told of single conditions of a preset, in place of those that `to` names.
+fn others_told(
+    section: &Section<'_>,
+    preset: Option<String>,
+    conditions: &[String],
+    others: Vec<(String, Vec<String>)>,
+    notify: &BTreeMap<String, Notify>,
+) -> Result<Vec<(When, Vec<String>)>, Problem> {
+    let mut read: Vec<(When, Vec<String>)> = Vec::new();
+    for (text, to) in others {
+        let Some(preset) = &preset else {
+            let what = "to_when is for the conditions of a preset; of a single condition set to";
+            return Err(section.problem("to_when", what));
+        };
+        let key = format!("to_when.{text:?}");
+        let when = conditions.iter().filter_map(|condition| When::parse(condition).ok());
+        let Some(when) = when.into_iter().find(|when| When::parse(&text).is_ok_and(|text| text == *when))
+        else {
+            let all: Vec<String> = conditions.iter().map(|condition| format!("{condition:?}")).collect();
+            let what =
+                format!("the preset {preset:?} has no such condition; it must be one of {}", all.join(", "));
+            return Err(section.problem(&key, what));
+        };
+        if read.iter().any(|(other, _)| *other == when) {
+            return Err(section.problem(&key, "this condition is there twice; it must be there once"));
+        }
+        read.push((when, known_targets(section, &key, to, notify)?));
+    }
+    Ok(read)
 }
 
 /// Which subscriptions it is about.
@@ -172,12 +217,15 @@ fn subscriptions(section: &mut Section<'_>, readers: &HashSet<String>) -> Result
     }
 }
 
-/// The condition, or those of a preset.
-fn conditions(section: &mut Section<'_>) -> Result<Vec<String>, Problem> {
+/// The condition, or those of a preset and its name.
+fn conditions(section: &mut Section<'_>) -> Result<(Option<String>, Vec<String>), Problem> {
     match (section.text("when")?, section.text("preset")?) {
-        (Some(when), None) => Ok(vec![when]),
+        (Some(when), None) => Ok((None, vec![when])),
         (None, Some(preset)) => match PRESETS.iter().find(|(name, _)| *name == preset) {
-            Some((_, conditions)) => Ok(conditions.iter().map(|each| (*each).to_owned()).collect()),
+            Some((_, conditions)) => {
+                let conditions = conditions.iter().map(|each| (*each).to_owned()).collect();
+                Ok((Some(preset), conditions))
+            }
             None => {
                 let all: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
                 let what = format!("{preset:?} is not a preset; it must be one of {}", all.join(", "));

@@ -129,19 +129,30 @@ impl<'a> Section<'a> {
 
     /// A list of texts; one text is taken apart at its commas.
     pub(crate) fn list(&mut self, key: &'static str) -> Result<Option<Vec<String>>, Problem> {
-        match self.take(key) {
-            None => Ok(None),
-            Some(Value::Array(values)) => {
-                values.into_iter().map(|value| self.resolved(key, value)).collect::<Result<_, _>>().map(Some)
-            }
-            Some(Value::String(text)) => {
+        self.take(key).map(|value| self.listed(key, value)).transpose()
+    }
+
+    /// A table of lists by name.
+    pub(crate) fn lists(&mut self, key: &'static str) -> Result<Vec<(String, Vec<String>)>, Problem> {
+        let table = self.table(key)?.unwrap_or_default();
+        let listed = |(name, value)| {
+            let list = self.listed(&format!("{key}.{name}"), value)?;
+            Ok((name, list))
+        };
+        table.into_iter().map(listed).collect()
+    }
+
+    fn listed(&self, key: &str, value: Value) -> Result<Vec<String>, Problem> {
+        match value {
+            Value::Array(values) => values.into_iter().map(|value| self.resolved(key, value)).collect(),
+            Value::String(text) => {
                 // From the environment, a flag or a file.
                 let text = self.secrets.look_up(&text).map_err(|what| self.problem(key, what))?;
-                Ok(Some(text.split(',').map(|part| part.trim().to_owned()).collect()))
+                Ok(text.split(',').map(|part| part.trim().to_owned()).collect())
             }
-            Some(other) => {
-                Err(self
-                    .problem(key, format!("it must be a list such as [\"a\", \"b\"], not {}", kind(&other))))
+            other => {
+                let what = format!("it must be a list such as [\"a\", \"b\"], not {}", kind(&other));
+                Err(self.problem(key, what))
             }
         }
     }

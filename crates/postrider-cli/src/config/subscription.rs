@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postrider::store::{Subscription, defaults, nearest};
-use postrider::{OffsetDateTime, OnDead, Order, Start, WhileUnavailable};
+use postrider::{OffsetDateTime, OnDead, Order, Retry, Start, WhileUnavailable};
 use time::format_description::well_known::Rfc3339;
 
-use super::retry::RetrySection;
-use super::{Problem, Section, Sink};
+use super::{Problem, Section, Sink, retry};
 
 /// The defaults: of several words, the first.
 pub(crate) const EVERYTHING: &[&str] = &["*"];
@@ -40,7 +39,7 @@ pub(crate) struct SubscriptionSection {
     /// Where it starts, the first time.
     pub(crate) start: Start,
     /// When a failed event is tried again.
-    pub(crate) retry: RetrySection,
+    pub(crate) retry: Retry,
     /// What happens to a key when one of its events dies.
     pub(crate) on_dead: OnDead,
     /// Whether an outage counts towards an event's age.
@@ -78,7 +77,7 @@ impl SubscriptionSection {
             lanes: at_least_one(&mut section, "lanes")?.unwrap_or(Subscription::LANES),
             batch: at_least_one(&mut section, "batch")?,
             start: start(&mut section)?,
-            retry: RetrySection::read(&mut section)?,
+            retry: retry::read(&mut section)?,
             on_dead: section.word("on_dead", &ON_DEAD)?.unwrap_or(ON_DEAD[0].1),
             while_unavailable: section.word("while_unavailable", &OUTAGES)?.unwrap_or(OUTAGES[0].1),
             concurrency: at_least_one(&mut section, "concurrency")?

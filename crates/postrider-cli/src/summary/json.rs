@@ -1,10 +1,9 @@
 //! What was understood, as JSON: the tables of the file with all their settings, those that nobody set included. Secrets are hidden.
 
-use postrider::{OnDead, Start, WhileUnavailable};
+use postrider::{OnDead, Retry, RetrySettings, Start, WhileUnavailable};
 use serde_json::{Map, Value, json};
 
 use crate::config::retention::{EXISTING, ZONE};
-use crate::config::retry::{Pauses, RetrySection};
 use crate::config::sink::{AsCloudEvents, HttpSink, KafkaSink};
 use crate::config::{
     Alert, Catalog, Config, Notify, Retention, Sink, SubscriptionSection, duration, endpoint,
@@ -82,30 +81,19 @@ fn subscription(reader: &SubscriptionSection) -> Value {
     })
 }
 
-fn retry(retry: &RetrySection) -> Value {
-    let mut shown = json!({
-        "every": null,
-        "schedule": null,
-        "base": null,
-        "factor": null,
-        "max": null,
-        "jitter": null,
-        "max_attempts": retry.max_attempts,
-        "max_age": retry.max_age.map(duration::show),
-    });
-    match &retry.pauses {
-        Pauses::Every(every) => shown["every"] = duration::show(*every).into(),
-        Pauses::Schedule(pauses) => {
-            shown["schedule"] = pauses.iter().copied().map(duration::show).collect::<Vec<_>>().into();
-        }
-        Pauses::Exponential { base, factor, max, jitter } => {
-            shown["base"] = duration::show(*base).into();
-            shown["factor"] = json!(factor);
-            shown["max"] = duration::show(*max).into();
-            shown["jitter"] = json!(jitter);
-        }
-    }
-    shown
+fn retry(retry: &Retry) -> Value {
+    let settings = RetrySettings::from(retry);
+    let schedule = settings.schedule.map(|pauses| pauses.into_iter().map(duration::show).collect::<Vec<_>>());
+    json!({
+        "every": settings.every.map(duration::show),
+        "schedule": schedule,
+        "base": settings.base.map(duration::show),
+        "factor": settings.factor,
+        "max": settings.max.map(duration::show),
+        "jitter": settings.jitter,
+        "max_attempts": settings.max_attempts,
+        "max_age": settings.max_age.map(duration::show),
+    })
 }
 
 fn of_sink(sink: &Sink) -> Value {
@@ -259,8 +247,9 @@ mod tests {
             let keys: BTreeSet<&str> =
                 there.as_object().map(|all| all.keys().map(String::as_str).collect()).unwrap_or_default();
             let settings = table.settings.iter().map(|setting| setting.name);
-            // A preset stands for its conditions.
-            let settings: BTreeSet<&str> = settings.filter(|name| *name != "preset").collect();
+            // A preset stands for its conditions, each with those who are told of it.
+            let settings: BTreeSet<&str> =
+                settings.filter(|name| !["preset", "to_when"].contains(name)).collect();
             assert_eq!(keys, settings, "{}", table.head);
         }
     }

@@ -240,6 +240,23 @@ fn of_alerts() -> Cases {
         ),
         ("[[alert]]\nwhen = \"undelivered_over(5m) > 1000000\"\n".into(), &["alert[1].when", "never be reached"]),
         ("[[alert]]\npreset = \"bank\"\n".into(), &["alert[1].preset", "ledger"]),
+        (
+            "[[alert]]\npreset = \"ledger\"\nto_when = { \"dead > 1\" = [\"log\"] }\n".into(),
+            &["alert[1].to_when.\"dead > 1\"", "the preset \"ledger\" has no such condition; it must be one of \"event dies\", "],
+        ),
+        (
+            "[[alert]]\npreset = \"ledger\"\nto_when = { \"event dies\" = [\"slack\"] }\n".into(),
+            &["alert[1].to_when.\"event dies\"", "there is no [notify.slack]"],
+        ),
+        (
+            "[[alert]]\npreset = \"ledger\"\nto_when = { \"unavailable_seconds > 60\" = [\"log\"], \"unavailable_seconds>60\" = [] }\n".into(),
+            &["alert[1].to_when", "this condition is there twice"],
+        ),
+        (
+            "[[alert]]\nwhen = \"dead > 1\"\nto_when = { \"dead > 1\" = [\"log\"] }\n".into(),
+            &["alert[1].to_when", "to_when is for the conditions of a preset"],
+        ),
+        ("[[alert]]\npreset = \"ledger\"\nto_when = [\"log\"]\n".into(), &["alert[1].to_when", "it must be a table"]),
         ("[[alert]]\nwhen = \"dead > 1\"\nof = \"every\"\n".into(), &["alert[1].of", "\"each\", \"all\""]),
         ("[[alert]]\nwhen = \"dead > 1\"\nof = \"all\"\nsubscription = \"s\"\n".into(), &["alert[1].of", "can't be used together"]),
         ("[[alert]]\nwhen = \"dead > 1\"\nrepeat = \"0s\"\n".into(), &["alert[1].repeat", "it must be greater than 0"]),

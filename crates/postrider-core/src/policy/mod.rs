@@ -4,6 +4,7 @@ mod archive;
 mod backoff;
 mod mask;
 mod retry;
+mod retry_settings;
 pub(crate) mod subscription;
 mod sweep;
 
@@ -13,5 +14,6 @@ pub use backoff::Backoff;
 pub use backoff::chance;
 pub use mask::Mask;
 pub use retry::{FailedAttempt, Retry, RetryDecision};
+pub use retry_settings::RetrySettings;
 pub use subscription::{Filter, OnDead, Order, Pattern, Start, Subscription};
 pub use sweep::{Pacing, Sweep, Sweepable, Swept, month_of};

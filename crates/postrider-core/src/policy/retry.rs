@@ -10,6 +10,9 @@ use crate::{Error, ErrorKind, Result};
 /// An event is dead after [`max_attempts`](Retry::max_attempts), which includes the first attempt, or
 /// [`max_age`](Retry::max_age), whichever comes first. Default: 10 attempts.
 ///
+/// It can be read from text: it implements `serde::Deserialize`, as the table `retry` of Postrider's settings file, and `FromStr`, as in
+/// `"base=500ms, max=1m, max_attempts=6"`.
+///
 /// ```
 /// # extern crate postrider_core as postrider;
 /// use std::time::Duration;
@@ -25,13 +28,13 @@ use crate::{Error, ErrorKind, Result};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
-    pause: Pause,
+    pub(super) pause: Pause,
     max_attempts: Option<u32>,
     max_age: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Pause {
+pub(super) enum Pause {
     Schedule(Vec<Duration>),
     Exponential { base: Duration, factor: f64, max: Duration, jitter: f64 },
     Fixed(Duration),

@@ -92,6 +92,7 @@ pub struct Consumer<S: Source> {
     pub(crate) retry: Retry,
     pub(crate) longest_pause: Duration,
     pub(crate) grace: Duration,
+    pub(crate) wait_for_brokers: Duration,
     pub(crate) address: Address,
     pub(crate) numbered_keys: usize,
     pub(crate) on_gap: Option<OnGap>,
@@ -116,6 +117,7 @@ impl<S: Source> Consumer<S> {
             retry: Retry::fixed(RETRY_PAUSE).max_attempts(MAX_ATTEMPTS),
             longest_pause: defaults::LONGEST_PAUSE,
             grace: defaults::SHUTDOWN_GRACE,
+            wait_for_brokers: Duration::ZERO,
             address: Address::default(),
             numbered_keys: NUMBERED_KEYS,
             on_gap: None,
@@ -197,6 +199,15 @@ impl<S: Source> Consumer<S> {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// For how long [`start`](Consumer::start) tries again while the brokers can't be reached; by default it does not, and fails.
+    /// `Duration::MAX` is for a service that must come up during an outage: it begins to work when the brokers are there. A wrong
+    /// setting and a topic that does not exist fail at once all the same.
+    #[must_use]
+    pub fn wait_for_brokers(mut self, longest: Duration) -> Self {
+        self.wait_for_brokers = longest;
         self
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postrider_core::{Error, ErrorKind, Result, Source};
 use postrider_relay::{METRICS, Metric};
@@ -107,14 +107,13 @@ impl<S: Source> Consumer<S> {
 
     /// Joins the group and begins to work.
     ///
-    /// *On failure*: nothing is started, and one sentence says what to do. It fails if a setting is wrong, if the brokers can't be
-    /// reached, and if a topic does not exist.
+    /// *On failure*: nothing is started, and one sentence says what to do. It fails if a setting is wrong, if a topic does not exist,
+    /// and if the brokers can't be reached within [`wait_for_brokers`](Consumer::wait_for_brokers). Dropping the future ends the wait.
     pub async fn start(mut self) -> Result<RunningConsumer> {
         self.check()?;
         let client = self.client();
         // What writes dead letters has the same brokers and the same login, and keeps what the sink promises.
         let letters = KafkaBuilder::for_letters(&self.brokers, &self.security, &self.properties);
-        letters.clone().connect().await?;
         let receipt_producer = ReceiptProducer::new(letters.client())?;
         let topics: BTreeSet<String> = std::mem::take(&mut self.topics).into_iter().collect();
         let aggregates = self.handlers.aggregates();
@@ -138,8 +137,57 @@ impl<S: Source> Consumer<S> {
         // What counts is there at 0, so that the first of it is an increase.
         topics.iter().for_each(|topic| drop(Tally::new(&shared.group, topic)));
         let latest = self.offsets == Offsets::Latest;
-        let group = Group::new(Arc::clone(&shared), tokio::runtime::Handle::current(), self.grace, latest);
-        let brokers = self.brokers;
+        let starting =
+            Starting { client, letters, brokers: self.brokers, topics, shared, grace: self.grace, latest };
+        starting.within(self.wait_for_brokers).await
+    }
+
+    /// Runs until the future is ready, and stops then.
+    pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
+        let mut end = std::pin::pin!(end);
+        let running = tokio::select! {
+            biased;
+            running = self.start() => running?,
+            () = &mut end => return Ok(()),
+        };
+        end.await;
+        running.stop().await
+    }
+}
+
+/// A consumer that is checked, and not yet in its group.
+struct Starting {
+    client: ClientConfig,
+    letters: KafkaBuilder,
+    brokers: String,
+    topics: BTreeSet<String>,
+    shared: Arc<ConsumerShared>,
+    grace: Duration,
+    latest: bool,
+}
+
+impl Starting {
+    /// Tries until the brokers are there, for so long.
+    async fn within(self, longest: Duration) -> Result<RunningConsumer> {
+        let (began, mut backoff) = (Instant::now(), self.shared.backoff());
+        loop {
+            match self.once().await {
+                Err(error) if error.kind() == ErrorKind::Unreachable && began.elapsed() < longest => {
+                    let pause = backoff.next_delay().min(longest - began.elapsed().min(longest));
+                    tracing::warn!(group = %self.shared.group, brokers = %self.brokers, %error, pause = ?pause,
+                        "the brokers are away; the consumer starts when they are there");
+                    tokio::time::sleep(pause).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn once(&self) -> Result<RunningConsumer> {
+        self.letters.clone().connect().await?;
+        let handle = tokio::runtime::Handle::current();
+        let group = Group::new(Arc::clone(&self.shared), handle, self.grace, self.latest);
+        let (client, brokers, topics) = (self.client.clone(), self.brokers.clone(), self.topics.clone());
         blocking("consume", move || {
             let created = client.create_with_context(group).map_err(|error| refused(&error))?;
             let consumer: Arc<BaseConsumer<Group>> = Arc::new(created);
@@ -148,13 +196,6 @@ impl<S: Source> Consumer<S> {
             RunningConsumer::new(consumer)
         })
         .await
-    }
-
-    /// Runs until the future is ready, and stops then.
-    pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
-        let running = self.start().await?;
-        end.await;
-        running.stop().await
     }
 }
 

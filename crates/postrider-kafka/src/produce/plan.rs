@@ -13,7 +13,8 @@ use crate::produce::sink::Kafka;
 
 /// How long to wait for an answer about topics.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// When an event of a missing topic is asked for again.
+/// When an event of a missing topic is asked for again, whatever the subscription's pauses are: nothing was tried, so it costs no attempt
+/// and is no retry, and a topic that somebody creates is noticed soon. The topics are looked up once for all events that wait.
 pub(crate) const HELD: Duration = Duration::from_secs(5);
 /// How long a missing topic is not looked up again.
 const FRESH: Duration = Duration::from_secs(1);

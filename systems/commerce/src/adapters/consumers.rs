@@ -64,6 +64,7 @@ impl Settings {
             .from(Offsets::Latest)
             .records_per_poll(self.max_poll_records)
             .retry(Retry::fixed(self.retry_interval).max_attempts(self.retries + 1))
+            .wait_for_brokers(Duration::MAX)
             .property("session.timeout.ms", self.session_timeout.as_millis().to_string())
             .property("heartbeat.interval.ms", (self.session_timeout / 4).as_millis().to_string())
     }
@@ -151,13 +152,18 @@ pub fn stock(settings: &Settings, outbox: &Outbox, cache: HttpCache) -> Consumer
     )
 }
 
-/// What a refusal means for an event: a cache that is away is an outage, anything else is tried again.
+/// What a refusal means for an event: a cache or a database that is away is an outage, anything else is tried again.
 fn failure(refusal: Refusal) -> Failure {
-    match refusal {
-        Refusal::Failed(error) => match error.downcast::<reqwest::Error>() {
-            Ok(error) => postrider::http::failure(*error),
-            Err(error) => Failure::from(error),
-        },
-        other => Failure::retry(other),
+    let error = match refusal {
+        Refusal::Failed(error) => error,
+        other => return Failure::retry(other),
+    };
+    let error = match error.downcast::<reqwest::Error>() {
+        Ok(error) => return postrider::http::failure(*error),
+        Err(error) => error,
+    };
+    match error.downcast::<sqlx::Error>() {
+        Ok(error) => postrider::postgres::failure(*error),
+        Err(error) => Failure::from(error),
     }
 }

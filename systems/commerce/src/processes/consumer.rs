@@ -21,7 +21,10 @@ pub async fn run(name: &str) -> Result<(), String> {
             ));
         }
     };
-    let running = consumer.start().await.map_err(|error| error.to_string())?;
+    let running = tokio::select! {
+        running = consumer.start() => running.map_err(|error| error.to_string())?,
+        () = asked_to_end() => return Ok(()),
+    };
     let held = async {
         while running.partitions().is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;

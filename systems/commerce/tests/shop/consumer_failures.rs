@@ -1,15 +1,23 @@
 //! Consumers that fail: retries, dead letters, a broken handled table, a kill, and a topic that is missing.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use commerce::adapters::consumers::{SALES, VIEWS, sales, views};
+use commerce::adapters::consumers::{LIKES, SALES, VIEWS, likes, sales, views};
+use commerce::adapters::counts::PgLikes;
+use commerce::adapters::postgres::migrate;
+use commerce::application::consumers::{LikeState, LikeStates};
+use commerce::application::ports::Answer;
 use postrider::Uuid;
 use postrider_testkit::{Logged, until, until_within};
+use sqlx::postgres::PgPoolOptions;
+use xtask::postgres::Cluster;
 
 use crate::consumers::ready;
 use crate::feed::Feed;
 use crate::topic::committed;
-use crate::world::{World, paid, viewed};
+use crate::world::{World, liked, paid, viewed};
 
 impl World {
     /// Orders 1 to `count`, each of one piece of a product; the products' numbers are the orders'.
@@ -81,6 +89,46 @@ async fn a_handled_table_that_refuses_leads_to_a_dead_letter_without_an_effect()
         letter.headers
     );
     assert_eq!(world.texts("select product_id::text from metrics.product_views").await, ["8"], "no effect");
+    running.stop().await.expect("stopped");
+}
+
+/// Counts how often it is tried to keep likes.
+#[derive(Clone)]
+struct Counted(PgLikes, Arc<AtomicU32>);
+
+impl LikeStates for Counted {
+    async fn keep(&mut self, states: &[LikeState]) -> Answer<()> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.keep(states).await
+    }
+}
+
+/// C12, C17: a database that is away costs a batch of likes no try and makes no dead letter; they are counted when it is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn likes_wait_for_a_database_that_is_away() {
+    let world = World::new(&["like-events"]).await;
+    let create = tokio::task::spawn_blocking(|| Cluster::create(&[])).await;
+    let mut server = create.expect("no panic").expect("a server of its own");
+    let soon = PgPoolOptions::new().acquire_timeout(Duration::from_millis(200));
+    let counted = soon.connect(&server.url("postgres")).await.expect("a connection");
+    migrate(&counted).await.expect("tables");
+    let (feed, tries) = (Feed::new(&world, "like-events"), Arc::new(AtomicU32::new(0)));
+    let states = Counted(PgLikes(counted.clone()), Arc::clone(&tries));
+    let running = ready(likes(&world.settings(), &world.outbox, states)).await;
+    feed.fact(Uuid::now_v7(), &liked(1, 1));
+    feed.flush();
+    world.until_committed(LIKES, "like-events", 1).await;
+    server.kill().expect("killed");
+    tries.store(0, Ordering::SeqCst);
+    feed.fact(Uuid::now_v7(), &liked(1, 2));
+    feed.flush();
+    // Four are all that an event has.
+    until("more tries than an event has", async || tries.load(Ordering::SeqCst) > 5).await;
+    server.start().expect("started again");
+    world.until_committed(LIKES, "like-events", 2).await;
+    assert_eq!(world.topic("like-events.DLT").count(), 0, "nobody is to blame");
+    let sql = "select coalesce(sum(likes), 0)::bigint from metrics.product_like_count";
+    assert_eq!(sqlx::query_scalar::<_, i64>(sql).fetch_one(&counted).await.expect(sql), 2);
     running.stop().await.expect("stopped");
 }
 

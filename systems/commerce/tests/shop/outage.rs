@@ -1,6 +1,7 @@
 //! A broker that is away, on a broker of these tests' own.
 
 use std::sync::{LazyLock, OnceLock};
+use std::time::{Duration, Instant};
 
 use commerce::application::likes;
 use postrider_testkit::{until, until_true};
@@ -10,6 +11,11 @@ use xtask::kafka::{Broker, Options};
 use crate::world::{World, liked};
 
 static BROKER: LazyLock<Mutex<OnceLock<Broker>>> = LazyLock::new(Mutex::default);
+
+/// For how long the broker is away after a relay has noticed: the document's 30 s with `POSTRIDER_SOAK`.
+fn away() -> Duration {
+    Duration::from_secs(if std::env::var_os("POSTRIDER_SOAK").is_some() { 30 } else { 0 })
+}
 
 /// The broker, for one test at a time.
 async fn broker() -> MutexGuard<'static, OnceLock<Broker>> {
@@ -37,6 +43,12 @@ async fn a_broker_that_is_away_for_a_while_costs_nothing() {
         likes::like(&units, user, product).await.expect("the shop goes on");
     }
     until_true("the relay notices", || relay.log().contains("the destination is unavailable")).await;
+    let gone = Instant::now();
+    until("it was away as long", async || {
+        assert_eq!(world.number("select count(*) from outbox_failed").await, 0, "none is lost");
+        gone.elapsed() >= away()
+    })
+    .await;
     of(&mut broker).start().expect("started again");
     world.until_sent().await;
     assert_eq!(world.number("select count(*) from outbox_failed").await, 0);

@@ -7,6 +7,7 @@ use commerce::adapters::mapping;
 use commerce::domain::DomainEvent;
 use postrider_testkit::{Logged, until, until_true};
 use rdkafka::mocking::MockCluster;
+use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 use sqlx::Connection as _;
 
 use crate::world::{World, depleted, liked, viewed};
@@ -102,6 +103,39 @@ async fn after_five_minutes_it_is_failed_with_its_error_and_the_rest_goes_on() {
         world.topic("stock-events").count() == 1
     })
     .await;
+}
+
+/// C17 (a single failure), C6: what the broker refuses is tried again ten seconds later, not sooner, and what follows waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_broker_refuses_is_tried_again_ten_seconds_later() {
+    /// A broker's answer that is nobody's outage.
+    const REFUSAL: RDKafkaRespErr = RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_REQUEST;
+    let mock = MockCluster::new(1).expect("a mock");
+    let world = World::on(&mock.bootstrap_servers()).await;
+    mock.create_topic(&world.name("product-events"), 3, 1).expect("a topic");
+    let relay = world.relay("one", &[]);
+    world.publish(viewed(7, 0)).await;
+    world.until_sent().await;
+    mock.request_errors(RDKafkaApiKey::Produce, &[REFUSAL]);
+    let refused = world.publish(viewed(7, 1)).await;
+    let said = |line: &str| line.contains(&refused.to_string()) && line.contains("it will be retried");
+    until_true("it is refused", || relay.log().lines().any(said)).await;
+    let log = relay.log();
+    let line = log.lines().find(|line| said(line)).expect("a line");
+    assert!(line.contains("WARN") && line.contains("next_in_seconds=10"), "{line}");
+    let next = "select (extract(epoch from next_retry_at - clock_timestamp()) * 1000)::bigint from outbox where event_id = ";
+    let next = world.number(&format!("{next}'{refused}'")).await;
+    assert!((5_000..=10_000).contains(&next), "in {next} ms");
+    let began = Instant::now();
+    let behind = world.publish(viewed(8, 1)).await;
+    world.until_sent().await;
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(u64::try_from(next).unwrap_or_default() - 1_000), "{took:?}");
+    let order = "select event_id::text from postrider.event order by id desc limit 2";
+    assert_eq!(world.texts(order).await, [behind.to_string(), refused.to_string()]);
+    let sent: Vec<String> =
+        world.topic("product-events").records().iter().map(crate::topic::Record::id).collect();
+    assert_eq!(sent.len(), 3, "each once: {sent:?}");
 }
 
 /// C17 (a single failure), C7: an event that no broker will ever take is failed at once, and the rest does not wait for it.

@@ -1,19 +1,13 @@
 //! The settings of the processes, from the environment. What belongs to Postrider's program is in `everbit.toml`.
 
 use std::env;
+use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::adapters::bus::Kind;
+use postrider::Retry;
 
-/// The pauses between the attempts of a failed event: the first, and the one that they are doubled up to. Each is given or taken 20 %.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pauses {
-    /// The first.
-    pub first: Duration,
-    /// The longest, before the 20 %.
-    pub longest: Duration,
-}
+use crate::adapters::bus::Kind;
 
 /// Where everything is, and how long it may take.
 #[derive(Debug, Clone)]
@@ -40,10 +34,10 @@ pub struct Settings {
     pub lease: Duration,
     /// `EVERBIT_BATCH`: how many events a worker takes at once.
     pub batch: u32,
-    /// `EVERBIT_COMMAND_PAUSE_MS` and `EVERBIT_COMMAND_LONGEST_PAUSE_MS`: the pauses of commands to trade.
-    pub command_pauses: Pauses,
-    /// `EVERBIT_PAUSE_MS` and `EVERBIT_LONGEST_PAUSE_MS`: the pauses of everything else.
-    pub event_pauses: Pauses,
+    /// `EVERBIT_COMMAND_RETRY`, as in `base=500ms, max=1m`: when a failed command to trade is tried again.
+    pub command_retry: Retry,
+    /// `EVERBIT_RETRY`: the same of everything else.
+    pub event_retry: Retry,
     /// `EVERBIT_KAFKA_ATTEMPTS`: how often an event is tried behind Kafka before it is a dead letter.
     pub kafka_attempts: u32,
     /// `EVERBIT_TIMEOUT_MS`: how long the exchange may take to answer.
@@ -69,8 +63,9 @@ impl Settings {
             lanes: 4,
             lease: Duration::from_secs(30),
             batch: 100,
-            command_pauses: Pauses { first: Duration::from_millis(500), longest: Duration::from_secs(60) },
-            event_pauses: Pauses { first: Duration::from_secs(1), longest: Duration::from_secs(250) },
+            // Doubled each time, give or take 20 %.
+            command_retry: Retry::exponential().base(Duration::from_millis(500)).max(Duration::from_secs(60)),
+            event_retry: Retry::exponential().base(Duration::from_secs(1)).max(Duration::from_secs(250)),
             kafka_attempts: 6,
             timeout: Duration::from_secs(3),
             reconcile_every: Duration::from_secs(5),
@@ -89,12 +84,6 @@ impl Settings {
             let usual = u64::try_from(default.as_millis()).unwrap_or(u64::MAX);
             value(given, name, usual).map(Duration::from_millis)
         };
-        let pauses = |first, longest, default: Pauses| -> Result<Pauses, String> {
-            Ok(Pauses {
-                first: milliseconds(first, default.first)?,
-                longest: milliseconds(longest, default.longest)?,
-            })
-        };
         let database = given("DATABASE_URL").ok_or("DATABASE_URL must be set")?;
         let usual = Self::of(&database, Kind::Outbox);
         let settings = Self {
@@ -108,12 +97,8 @@ impl Settings {
             lanes: value(given, "EVERBIT_LANES", usual.lanes)?,
             lease: milliseconds("EVERBIT_LEASE_MS", usual.lease)?,
             batch: value(given, "EVERBIT_BATCH", usual.batch)?,
-            command_pauses: pauses(
-                "EVERBIT_COMMAND_PAUSE_MS",
-                "EVERBIT_COMMAND_LONGEST_PAUSE_MS",
-                usual.command_pauses,
-            )?,
-            event_pauses: pauses("EVERBIT_PAUSE_MS", "EVERBIT_LONGEST_PAUSE_MS", usual.event_pauses)?,
+            command_retry: value(given, "EVERBIT_COMMAND_RETRY", usual.command_retry)?,
+            event_retry: value(given, "EVERBIT_RETRY", usual.event_retry)?,
             kafka_attempts: value(given, "EVERBIT_KAFKA_ATTEMPTS", usual.kafka_attempts)?,
             timeout: milliseconds("EVERBIT_TIMEOUT_MS", usual.timeout)?,
             reconcile_every: milliseconds("EVERBIT_RECONCILE_MS", usual.reconcile_every)?,
@@ -158,9 +143,9 @@ fn names(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-fn value<T: FromStr>(given: Given<'_>, name: &str, default: T) -> Result<T, String> {
+fn value<T: FromStr<Err: Display>>(given: Given<'_>, name: &str, default: T) -> Result<T, String> {
     match given(name) {
-        Some(text) => text.parse().map_err(|_| format!("{name} has a value that can't be read")),
+        Some(text) => text.parse().map_err(|error| format!("{name} has a value that can't be read: {error}")),
         None => Ok(default),
     }
 }

@@ -51,10 +51,9 @@ impl<D: Transactions> Services<D> {
     }
 }
 
-/// When a failed event of a worker is tried again: the pauses of the settings, doubled each time, give or take 20 %.
+/// When a failed event of a worker is tried again.
 pub fn retry(worker: &str, settings: &Settings) -> Retry {
-    let pauses = if worker == ORDER_EXECUTOR { &settings.command_pauses } else { &settings.event_pauses };
-    Retry::exponential().base(pauses.first).factor(2.0).max(pauses.longest).jitter(0.2)
+    if worker == ORDER_EXECUTOR { settings.command_retry.clone() } else { settings.event_retry.clone() }
 }
 
 /// A fault as a failure of this bus, by its class.
@@ -200,6 +199,7 @@ pub fn consumers<S: Source, D: Transactions>(
                 consumer.topics([format!("{prefix}{stream}")]).records_per_poll(settings.batch as usize);
             // The records behind a failed one wait, so it has fewer attempts than in the queue.
             let consumer = consumer.retry(retry(worker, settings).max_attempts(settings.kafka_attempts));
+            let consumer = consumer.wait_for_brokers(Duration::MAX);
             handlers!(consumer, worker, Kind::Kafka, services)
         })
         .collect()

@@ -54,7 +54,10 @@ pub async fn consumer(make: impl FnOnce(&Outbox, &Topics) -> Consumer<Outbox>) -
     if setting("READ_DATABASE_URL").is_ok() {
         tokio::spawn(inbox::forget_daily(outbox.clone()));
     }
-    let consumer = make(&outbox, &Topics::from_environment()?).start().await?;
+    let consumer = tokio::select! {
+        consumer = make(&outbox, &Topics::from_environment()?).start() => consumer?,
+        () = postrider::asked_to_end() => return Ok(()),
+    };
     println!("consuming");
     postrider::asked_to_end().await;
     Ok(consumer.stop().await?)

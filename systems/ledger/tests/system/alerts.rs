@@ -31,7 +31,7 @@ async fn a_hundred_events_that_wait_for_five_minutes_wake_somebody() {
     let body = &stage.pagerduty.requests()[0].body;
     assert_eq!((&body["event_action"], &body["routing_key"]), (&"trigger".into(), &"key".into()));
     let summary = body["payload"]["summary"].as_str().expect("a summary");
-    assert!(summary.starts_with("events wait for Kafka (undelivered_over(5m) >= 100)"), "{summary}");
+    assert!(summary.starts_with("undelivered_over(5m) >= 100 for ledger-to-kafka"), "{summary}");
     assert!(summary.contains("it is 100,"), "the younger don't count: {summary}");
     assert!(summary.ends_with("next: postrider status ledger-to-kafka"), "what to do next: {summary}");
 

@@ -10,12 +10,18 @@ use ledger::domain::transaction::Transaction;
 use ledger::story::proxy::Proxy;
 use ledger::story::stage::{Stage, TopicOption};
 use ledger::story::topic::records;
-use postrider_testkit::{Logged, until, until_true};
+use postrider_testkit::{Logged, PATIENCE, until, until_true, until_within};
 use xtask::kafka::{Broker, Options};
 
 use crate::support::{deposit, now, program, transfer};
 
-const AWAY: Duration = Duration::from_secs(6);
+/// For how long the broker is away, and how often; longer and more often with `POSTRIDER_SOAK`.
+fn outages() -> (Duration, i64) {
+    match std::env::var_os("POSTRIDER_SOAK") {
+        Some(_) => (Duration::from_secs(30), 6),
+        None => (Duration::from_secs(6), 1),
+    }
+}
 
 /// A broker of the test's own, and the system on it.
 struct World {
@@ -53,57 +59,67 @@ async fn outages_kills_and_lost_answers_lose_nothing_and_repeat_no_effect() {
         world.stage.consumer("read-model", &[]).await,
         world.stage.consumer("positions", &[("POSITIONS_URL", &url)]).await,
     ];
-    let relay = an_outage_and_two_kills(&mut world).await;
+    let (away, rounds) = outages();
+    let mut last = None;
+    for round in 0..rounds {
+        // The relay of the round before.
+        drop(last.take());
+        last = Some(an_outage_and_two_kills(&mut world, round, away).await);
+    }
+    let relay = last.expect("a round");
     let stage = &world.stage;
     let before = world.copies();
     assert_eq!(before.len() as i64, stage.number("select count(*) from postrider_event").await);
-    assert_eq!(before.len(), 160, "{}", relay.log());
+    assert_eq!(before.len() as i64, 160 * rounds, "{}", relay.log());
     a_lost_answer(&world).await;
     a_commit_that_fails(stage).await;
     let after = world.copies();
-    assert!(after.contains_key(&event_id(301, 1).to_string()));
-    assert!(!after.contains_key(&event_id(300, 1).to_string()), "what was not committed is in no topic");
-    assert_eq!(after.len(), 162);
+    assert!(after.contains_key(&event_id(9_301, 1).to_string()));
+    assert!(!after.contains_key(&event_id(9_300, 1).to_string()), "what was not committed is in no topic");
+    let legs = 160 * rounds + 2;
+    assert_eq!(after.len() as i64, legs);
     let told = async || {
         let answer = story::process::client().get(format!("{url}/count")).send().await.expect("an answer");
         let answer: serde_json::Value = answer.json().await.expect("JSON");
-        (answer["triggered"].as_u64(), answer["told"].as_u64())
+        (answer["triggered"].as_i64(), answer["told"].as_i64())
     };
-    until("the position system knows all", async || told().await.0 == Some(162)).await;
-    assert_eq!(told().await, (Some(162), Some(162)), "it was told of each leg once");
+    until("the position system knows all", async || told().await.0 == Some(legs)).await;
+    assert_eq!(told().await, (Some(legs), Some(legs)), "it was told of each leg once");
     let sum = "select cast(sum(amount) as signed) from balances";
-    assert_eq!(stage.number(sum).await, 40 * 100 + 200);
+    assert_eq!(stage.number(sum).await, rounds * 40 * 100 + 200);
 }
 
-/// 40 deposits, then 60 transfers while the broker is away for 6 s; one relay dies in the outage, one while it catches up.
-async fn an_outage_and_two_kills(world: &mut World) -> Logged {
+/// 40 deposits, then 60 transfers while the broker is away; one relay dies in the outage, one while it catches up.
+async fn an_outage_and_two_kills(world: &mut World, round: i64, away: Duration) -> Logged {
     let World { broker, stage, .. } = world;
-    let outage = [("when = \"unavailable_seconds > 60\"", "when = \"unavailable_seconds > 2\"")];
-    let mut first = stage.relay_with("first", &outage);
-    let mut second = stage.relay_with("second", &outage);
-    for transaction in 1..=40 {
+    let soon = "[[alert]]\nwhen = \"unavailable_seconds > 2\"\nto = [\"pagerduty\"]\n\n[notify.slack]";
+    let outage = [("[notify.slack]", soon)];
+    let mut first = stage.relay_with(&format!("first-{round}"), &outage);
+    let mut second = stage.relay_with(&format!("second-{round}"), &outage);
+    let ids = 100 * round;
+    for transaction in ids + 1..=ids + 40 {
         deposit(&stage.ledger, transaction, transaction % 8 + 1, 100).await.expect("posted");
     }
     stage.read_model_is_level().await;
     broker.kill().expect("killed");
     let gone = Instant::now();
-    for transaction in 41..=100 {
+    for transaction in ids + 41..=ids + 100 {
         let (from, to) = (transaction % 8 + 1, (transaction + 3) % 8 + 1);
         transfer(&stage.ledger, transaction, from, to, 1).await.expect("the caller notices nothing");
     }
-    until("everybody waited for 6 s", async || {
+    until_within("everybody waited as long", away + PATIENCE, async || {
         let waiting = "select count(*) from outbox_event where status = 'PENDING' and retry_count = 0";
         assert_eq!(stage.number(waiting).await, 120, "none is lost, none has lost a try");
-        gone.elapsed() > AWAY
+        gone.elapsed() > away
     })
     .await;
     until_true("the outage is told", || !stage.pagerduty.requests().is_empty()).await;
     first.process.kill();
     broker.start().expect("started");
     let processed = "select count(*) from outbox_event where status = 'PROCESSED'";
-    until("the second delivers", async || stage.number(processed).await > 40).await;
+    until("the second delivers", async || stage.number(processed).await > 160 * round + 40).await;
     second.process.kill();
-    let third = stage.relay("third");
+    let third = stage.relay(&format!("third-{round}"));
     stage.all_processed().await;
     stage.read_model_is_level().await;
     third
@@ -113,9 +129,9 @@ async fn an_outage_and_two_kills(world: &mut World) -> Logged {
 async fn a_lost_answer(world: &World) {
     let World { proxy, stage, .. } = world;
     proxy.lose_answers(true);
-    deposit(&stage.ledger, 200, 1, 100).await.expect("posted");
+    deposit(&stage.ledger, 9_200, 1, 100).await.expect("posted");
     until_true("the answer is lost", || proxy.lost() > 0).await;
-    let late = event_id(200, 1).to_string();
+    let late = event_id(9_200, 1).to_string();
     until_true("the broker has it twice", || world.copies().get(&late).is_some_and(|many| *many > 1)).await;
     assert_eq!(stage.number("select count(*) from outbox_event where status = 'PENDING'").await, 1);
     proxy.lose_answers(false);
@@ -125,11 +141,11 @@ async fn a_lost_answer(world: &World) {
 /// An event of a transaction that is rolled back, and one that is not.
 async fn a_commit_that_fails(stage: &Stage) {
     let mut unit = stage.ledger.begin().await.expect("begun");
-    let posting = Transaction::deposit(300, 1, 100, now()).expect("a deposit");
+    let posting = Transaction::deposit(9_300, 1, 100, now()).expect("a deposit");
     unit.save_transaction(&posting).await.expect("written");
     OutboxEventRecorder::record(&mut unit, &posting).await.expect("recorded");
     drop(unit);
-    deposit(&stage.ledger, 301, 1, 100).await.expect("posted");
+    deposit(&stage.ledger, 9_301, 1, 100).await.expect("posted");
     stage.all_processed().await;
     stage.read_model_is_level().await;
 }

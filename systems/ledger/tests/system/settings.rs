@@ -52,6 +52,23 @@ fn the_relays_file_has_the_documents_values() {
     assert_eq!(retention["batch"], 1000, "{settings:#}");
 }
 
+/// L8, L9: a death is told to Slack, what waits for too long and an outage to PagerDuty, all of it by the preset of the ledger.
+#[test]
+fn each_condition_of_the_preset_has_its_receivers() {
+    let settings = checked();
+    let alerts = settings["alert"].as_array().expect("alerts");
+    let told: Vec<(&str, String)> = alerts
+        .iter()
+        .map(|alert| (alert["when"].as_str().expect("a condition"), alert["to"].to_string()))
+        .collect();
+    let wanted = [
+        ("event dies", r#"["slack","log"]"#.to_owned()),
+        ("undelivered_over(5m) >= 100", r#"["pagerduty","log"]"#.to_owned()),
+        ("unavailable_seconds > 60", r#"["pagerduty","log"]"#.to_owned()),
+    ];
+    assert_eq!(told, wanted, "{settings:#}");
+}
+
 /// The topics of a system, and what its script asks for with these arguments: a line for each topic. The script runs with a stand-in for
 /// Kafka's own program that reads all of its input, as that one may.
 fn topics_of(system: &str, arguments: &[&str]) -> (Vec<story::topics::Topic>, Vec<String>) {

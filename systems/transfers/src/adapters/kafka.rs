@@ -41,6 +41,8 @@ pub fn consumer(outbox: &Outbox, brokers: &str, topic: &str, group: &str) -> Con
         .property("session.timeout.ms", SESSION_TIMEOUT_MS)
         .property("heartbeat.interval.ms", "1000")
         .records_per_poll(AT_A_TIME)
+        // A deploy during an outage must not fail.
+        .wait_for_brokers(Duration::MAX)
         .on(handler)
 }
 
@@ -66,11 +68,10 @@ fn observed(received: Received<TransferCompleteEvent>) -> Observed {
 
 /// A database that is away is nobody's fault: the partition waits. Anything else is an attempt of the event.
 fn failure(fault: Fault) -> Failure {
-    let away = fault.downcast_ref::<sqlx::Error>().is_some_and(|error| {
-        use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls};
-        matches!(error, Io(_) | Tls(_) | PoolTimedOut | PoolClosed)
-    });
-    if away { Failure::unavailable(fault) } else { Failure::from(fault) }
+    match fault.downcast::<sqlx::Error>() {
+        Ok(error) => postrider::postgres::failure(*error),
+        Err(fault) => Failure::from(fault),
+    }
 }
 
 /// How many records a topic has, repetitions included.

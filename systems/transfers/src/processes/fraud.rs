@@ -1,9 +1,6 @@
 //! Fraud detection: `DATABASE_URL`, `KAFKA_BROKERS`, `TOPIC` and `GROUP` if they have other names than usual, and `METRICS` to serve
 //! `/metrics` there.
 
-use std::time::Duration;
-
-use postrider::kafka::RunningConsumer;
 use postrider::postgres::Outbox;
 
 use super::{Ended, pool};
@@ -21,29 +18,11 @@ pub async fn run() -> Ended {
     let topic = std::env::var("TOPIC").unwrap_or_else(|_| "transfers".to_owned());
     let group = std::env::var("GROUP").unwrap_or_else(|_| GROUP.to_owned());
     let running = tokio::select! {
-        running = started(&outbox, &brokers, &topic, &group) => running?,
+        running = kafka::consumer(&outbox, &brokers, &topic, &group).start() => running?,
         () = postrider::asked_to_end() => return Ok(()),
     };
     println!("consuming {topic} as {group}");
     postrider::asked_to_end().await;
     running.stop().await?;
     Ok(())
-}
-
-/// Starts the consumer. While the brokers are away it waits: a deploy during an outage must not fail.
-async fn started(
-    outbox: &Outbox,
-    brokers: &str,
-    topic: &str,
-    group: &str,
-) -> postrider::Result<RunningConsumer> {
-    loop {
-        match kafka::consumer(outbox, brokers, topic, group).start().await {
-            Err(error) if error.is_retryable() => {
-                tracing::warn!(%error, "the brokers are away; trying again in a second");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            result => return result,
-        }
-    }
 }

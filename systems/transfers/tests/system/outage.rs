@@ -1,11 +1,32 @@
 //! The two losses of the document, and an alarm while nothing fails.
 
+use std::time::{Duration, Instant};
+
 use postrider_testkit::until;
 use transfers::acts::outages::{ACCOUNTS, broker_killed, processes_killed, told_of_outage};
 use transfers::acts::stage::Stage;
 use xtask::kafka::{Broker, Options};
 
 use crate::support::program;
+
+/// For how long the broker is away each time, and how often; longer and more often with `POSTRIDER_SOAK`.
+fn outages() -> (Duration, i64) {
+    match std::env::var_os("POSTRIDER_SOAK") {
+        Some(_) => (Duration::from_secs(30), 5),
+        None => (Duration::ZERO, 1),
+    }
+}
+
+/// Waits out an outage, in which nothing fails.
+async fn lasts(stage: &Stage, away: Duration) {
+    let began = Instant::now();
+    until("the outage has lasted as long", async || {
+        let failed = "select count(*) from transfer_events where status in ('FAILED', 'DEAD_LETTER')";
+        assert_eq!(stage.number(failed).await, 0, "T12: nothing fails");
+        began.elapsed() >= away
+    })
+    .await;
+}
 
 /// T1, T2, T12: the broker is killed, and transfers go on; operations is told of the outage although no event has failed; the service
 /// and a relay are killed, and clients ask again; in the end every transfer is made and analysed, and once.
@@ -23,8 +44,16 @@ async fn neither_an_outage_nor_a_kill_loses_a_transfer() {
     assert_eq!(client.transfers(10, ACCOUNTS).await, 10);
     stage.until_analysed().await;
 
+    let (away, rounds) = outages();
+    for _ in 1..rounds {
+        assert_eq!(broker_killed(&stage, &client, &mut broker, 60).await, 60);
+        lasts(&stage, away).await;
+        broker.start().expect("the broker is back");
+        stage.until_analysed().await;
+    }
     let made = broker_killed(&stage, &client, &mut broker, 60).await;
     assert_eq!(made, 60, "no transfer waits for the broker");
+    lasts(&stage, away).await;
     let told = told_of_outage(&stage).await;
     assert!(told.contains("unavailable_seconds > 60 for transfers-to-kafka"), "{told}");
     let failed =
@@ -42,7 +71,7 @@ async fn neither_an_outage_nor_a_kill_loses_a_transfer() {
     assert_eq!((asked, answered), (200, 200), "whoever had no answer has asked again");
     stage.until_analysed().await;
     let transfers = stage.transfers().await;
-    assert_eq!(transfers, 70 + 200, "nothing was done twice, although it was asked for twice");
+    assert_eq!(transfers, 10 + 60 * rounds + 200, "nothing was done twice, although it was asked for twice");
     until("it is counted", async || stage.analysed().await == (transfers, transfers)).await;
     let over = stage.number("select sum(balance)::bigint from accounts").await;
     assert_eq!(over, i64::try_from(ACCOUNTS).expect("a number") * 1_000_000);

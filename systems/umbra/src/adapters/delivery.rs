@@ -11,10 +11,12 @@ use crate::contracts::Answer;
 /// The file that lies beside the source.
 const USUAL: &str = include_str!("../../worker.toml");
 
-/// How the worker delivers.
-#[derive(Debug, Clone, PartialEq)]
+/// How the worker delivers. Durations and the retry are written as in Postrider's own settings file.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Delivery {
     /// How often the log is read when no bell rings.
+    #[serde(deserialize_with = "postrider::duration::deserialize")]
     pub poll_interval: Duration,
     /// Whether whoever records an event wakes the worker.
     pub bell: bool,
@@ -24,24 +26,6 @@ pub struct Delivery {
     pub concurrency: usize,
     /// When a failed event is tried again.
     pub retry: Retry,
-}
-
-/// The same as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    poll_interval: String,
-    bell: bool,
-    batch: u32,
-    concurrency: usize,
-    retry: WrittenRetry,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenRetry {
-    schedule: Vec<String>,
-    max_attempts: u32,
 }
 
 impl Delivery {
@@ -55,31 +39,12 @@ impl Delivery {
 
     /// The settings of a text.
     pub fn parse(text: &str) -> Answer<Self> {
-        let Written { poll_interval, bell, batch, concurrency, retry } = toml::from_str(text)?;
-        let pauses = retry.schedule.iter().map(|pause| duration(pause)).collect::<Answer<Vec<_>>>()?;
-        let retry = Retry::schedule(pauses).jitter(0.0).max_attempts(retry.max_attempts);
-        retry.check()?;
-        if batch == 0 || concurrency == 0 {
-            return Err("batch and concurrency must be 1 or more".into());
+        let delivery: Self = toml::from_str(text)?;
+        if delivery.batch == 0 || delivery.concurrency == 0 || delivery.poll_interval.is_zero() {
+            return Err("batch, concurrency and poll_interval must be greater than 0".into());
         }
-        Ok(Self { poll_interval: duration(&poll_interval)?, bell, batch, concurrency, retry })
+        Ok(delivery)
     }
-}
-
-/// Reads `2s`, `15m` or `1h`.
-fn duration(text: &str) -> Answer<Duration> {
-    let split = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let seconds = match unit {
-        "s" => Some(1),
-        "m" => Some(60),
-        "h" => Some(3600),
-        _ => None,
-    };
-    let number: Option<u64> = number.parse().ok().filter(|number| *number > 0);
-    let duration = number.zip(seconds).and_then(|(number, seconds)| number.checked_mul(seconds));
-    let duration = duration.ok_or_else(|| format!("{text:?} must be a duration such as \"15m\""))?;
-    Ok(Duration::from_secs(duration))
 }
 
 #[cfg(test)]
@@ -97,6 +62,7 @@ mod tests {
             ("batch = 50", "batch = 0"),
             ("batch", "bacth"),
             ("max_attempts", "attempts"),
+            ("max_attempts = 10", "max_attempts = 0"),
         ] {
             assert!(
                 USUAL.contains(right) && Delivery::parse(&USUAL.replace(right, wrong)).is_err(),

@@ -3,6 +3,7 @@
 // Each database has modules of its own from the same files, because the types of sqlx differ.
 #![allow(clippy::duplicate_mod)]
 
+use postrider::sqlite::StoreOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Transaction};
 use std::str::FromStr;
@@ -46,9 +47,9 @@ pub async fn migrate(pool: &Pool) -> Answer<Outbox> {
     Ok(outbox)
 }
 
-/// The outbox of a file that was migrated. It has no bell: its relay asks the file now and then.
-pub async fn open(pool: &Pool, _bell: bool) -> Answer<Outbox> {
-    Ok(Outbox::connect(pool).await?)
+/// The outbox of a file that was migrated. With the bell its relay asks the file often whether anything was committed.
+pub async fn open(pool: &Pool, bell: bool) -> Answer<Outbox> {
+    Ok(Outbox::builder().store_options(StoreOptions { bell }).connect(pool).await?)
 }
 
 /// Begins the transaction of a command.

@@ -86,6 +86,17 @@ async fn a_charge_is_made_once_although_the_api_dies() {
 /// U4: the worker is killed after its handlers and before they are marked: all is delivered again, and every effect is there once.
 #[tokio::test]
 async fn a_worker_killed_between_handler_and_mark_has_effects_once() {
+    for _ in 0..rounds() {
+        kill_a_worker_between_handler_and_mark().await;
+    }
+}
+
+/// How often a process is killed; more often with `POSTRIDER_SOAK`.
+fn rounds() -> u32 {
+    if std::env::var_os("POSTRIDER_SOAK").is_some() { 10 } else { 1 }
+}
+
+async fn kill_a_worker_between_handler_and_mark() {
     let system = System::new().await;
     let (_api, api) = system.start("api").await;
     let (mut worker, _) = system.start("worker").await;

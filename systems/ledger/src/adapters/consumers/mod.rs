@@ -47,6 +47,7 @@ impl Topics {
             .upcasters(upcasters())
             .retry(Retry::fixed(Duration::from_secs(1)).max_attempts(4))
             .longest_pause(Duration::from_secs(2))
+            .wait_for_brokers(Duration::MAX)
             // One that was killed is noticed in 6 s instead of 45.
             .property("session.timeout.ms", "6000")
             .property("heartbeat.interval.ms", "1000")

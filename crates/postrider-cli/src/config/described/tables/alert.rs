@@ -1,6 +1,6 @@
 //! Alerts, and who is told.
 
-use super::{LIST, TEXT, TIME, other, usual};
+use super::{BY_NAME, LIST, TEXT, TIME, other, usual};
 use crate::config::described::{Described, Usual};
 use crate::config::{alert, notify};
 
@@ -19,6 +19,11 @@ pub(super) const ALERT: Described = Described {
         other("preset", "`saas`, `ledger` or `transfers`", "A set of conditions, instead of `when`."),
         other("name", TEXT, "Name of the alert. Default: its condition. Must be unique per subscription."),
         usual("to", LIST, Usual::List(alert::TO), "Whom to notify: NAMEs of `[notify.NAME]`, or `log`."),
+        other(
+            "to_when",
+            BY_NAME,
+            "Whom to notify of single conditions of the preset, in place of `to`: `{ \"event dies\" = [\"slack\"] }`.",
+        ),
         other("subscription", TEXT, "Evaluate it for this subscription only."),
         usual(
             "of",

@@ -34,7 +34,7 @@ pub(super) const STORE: Described = Described {
             "bell",
             FLAG,
             Usual::Flag(general::BELL),
-            "Wake idle relays when an event is recorded. Set it to `false` if publishers use two-phase commit.",
+            "Wake idle relays when an event is recorded. PostgreSQL: publishers send `NOTIFY`; MariaDB, MySQL and SQLite: the relay asks often whether anything was committed (MariaDB and MySQL 4 times a second while it is quiet, SQLite 20 times). `false` leaves `relay.poll_interval` alone: on MariaDB, MySQL and SQLite the relay reads the log once per interval while it is quiet; on PostgreSQL it reads sooner after work. PostgreSQL needs `false` if publishers use two-phase commit.",
         ),
         other(
             "listen_url",
