@@ -11,7 +11,7 @@ fn story(arguments: &[&str]) {
     println!("{told}");
 }
 
-/// E5, E8, E10, E11, E12, E18: the whole of it on PostgreSQL: seven answers, kills, one order per intent.
+/// E5, E11, E12, E18: the whole of it on PostgreSQL: seven answers, kills, one order per intent.
 #[test]
 fn the_story_holds_on_postgres() {
     story(&[]);
