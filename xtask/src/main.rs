@@ -38,7 +38,7 @@ Usage: cargo xtask COMMAND
                                    measure how long people wait for the binary, and what it costs when idle
   bench catalog [--json] [--quick] [size]
                                    measure how the work of a catalog grows with its events; it needs no server
-  system NAME [--keep] [--long] [--release] [--store sqlite]
+  system NAME [--keep] [--long] [--release] [--break loss] [--store sqlite]
                                    run umbra, everbit, ledger, commerce, transfers or all of them, and let it tell its story
   requirements                     check that every requirement of the five systems has a test that passed in the last `cargo xtask test`,
                                    and that of its mutant among its tests

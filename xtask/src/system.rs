@@ -1,6 +1,7 @@
 //! `cargo xtask system NAME`: builds one of the five systems, starts the servers that it needs, and lets it tell its story.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::foreground::Foreground;
 use crate::kind::Kind;
@@ -55,11 +56,13 @@ impl<'a> Request<'a> {
             match option {
                 "--release" => request.release = true,
                 "--keep" | "--long" => request.story.push(option),
+                "--break" if options.next() == Some("loss") => request.story.extend(["--break", "loss"]),
+                "--break" => return Err("--break must be followed by loss".to_owned()),
                 "--store" if options.next() == Some("sqlite") => request.sqlite = true,
                 "--store" => return Err("--store must be followed by sqlite".to_owned()),
                 _ => {
                     return Err(format!(
-                        "{option} is unknown; there are --keep, --long, --release and --store sqlite"
+                        "{option} is unknown; there are --keep, --long, --release, --break loss and --store sqlite"
                     ));
                 }
             }
@@ -76,9 +79,23 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
+    /// Whether the time that a story takes says anything: a system that is kept ends when somebody wants it to.
+    fn is_timed(&self) -> bool {
+        !self.story.iter().any(|option| ["--keep", "--long"].contains(option))
+    }
+
     fn systems(&self) -> impl Iterator<Item = &'static System> + '_ {
         SYSTEMS.iter().filter(|system| self.name == "all" || system.name == self.name)
     }
+}
+
+/// How long a story should take at most.
+const AIM: Duration = Duration::from_secs(60);
+
+/// Whether a story was told in time.
+fn verdict(name: &str, took: Duration) -> String {
+    let word = if took < AIM { "met" } else { "missed" };
+    format!("    {word:<8} {name} took {:.1} s, and {} s is the aim", took.as_secs_f64(), AIM.as_secs())
 }
 
 /// Builds and runs what was asked for; the first exit code that is not 0, after all have run.
@@ -106,7 +123,11 @@ pub fn run(foreground: &Foreground, request: &Request<'_>) -> Result<u8, TaskErr
         let folder = workspace::target().join(if request.release { "release" } else { "debug" });
         let mut program = Command::new(folder.join(system.name));
         program.args(&request.story).current_dir(workspace::root()).envs(session.environment());
+        let began = Instant::now();
         let code = foreground.run(&mut program)?;
+        if request.is_timed() {
+            println!("{}", verdict(system.name, began.elapsed()));
+        }
         if code != 0 {
             say(&format!("{} ended with exit code {code}", system.name));
         }
@@ -127,7 +148,18 @@ mod tests {
     fn a_system_and_its_options_are_read() {
         let request = Request::parse(&["umbra", "--keep", "--store", "sqlite"]).expect("a request");
         assert_eq!(request.story, ["story", "--keep", "--store", "sqlite"]);
+        assert!(!request.is_timed(), "whoever keeps it up waits as long as he likes");
+        assert!(Request::parse(&["umbra"]).expect("a request").is_timed());
+        let request = Request::parse(&["umbra", "--break", "loss"]).expect("a request");
+        assert_eq!(request.story, ["story", "--break", "loss"]);
         assert_eq!(Request::parse(&["all"]).expect("a request").systems().count(), 5);
+    }
+
+    #[test]
+    fn a_story_of_a_minute_or_more_misses_its_aim() {
+        let of = |millis| verdict("umbra", Duration::from_millis(millis));
+        assert_eq!(of(59_900), "    met      umbra took 59.9 s, and 60 s is the aim");
+        assert_eq!(of(60_000), "    missed   umbra took 60.0 s, and 60 s is the aim");
     }
 
     #[test]
@@ -138,6 +170,7 @@ mod tests {
             (&["ledger", "--store", "sqlite"], "ledger needs its servers"),
             (&["umbra", "--store", "oracle"], "must be followed by sqlite"),
             (&["all", "--keep"], "--keep is for one system"),
+            (&["umbra", "--break", "order"], "--break must be followed by loss"),
             (&["umbra", "--kep"], "--kep is unknown"),
         ] {
             let refusal = Request::parse(words).expect_err("refused");

@@ -94,6 +94,35 @@ async fn settle_four_events(recorder: &PrometheusHandle) -> BTreeMap<String, f64
     after
 }
 
+/// U13: of two undelivered events, one of which has failed once and holds up the other, the mean of the attempts is a half.
+#[tokio::test]
+async fn the_mean_of_attempts_is_that_of_what_is_undelivered() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let shown_by = recorder.handle();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let outbox = Outbox::new();
+    let shop = Destination::new();
+    shop.decide(|attempt| match attempt.event.aggregate_id.as_str() {
+        "later" => Outcome::retry(DeliveryFailure::new("later", "not now")),
+        _ => Outcome::Delivered,
+    });
+    for aggregate in ["later", "later", "fine"] {
+        record(&outbox, aggregate).await;
+    }
+    let sink = shop.clone();
+    let relay = Relay::new(&outbox)
+        .figures_every(Some(Duration::from_millis(20)))
+        .subscribe("shop", |s| s.sink(sink).retry(Retry::fixed(Duration::from_secs(3600))))
+        .start()
+        .await
+        .expect("started");
+    until(&shown_by, "one has failed", |figures| {
+        is(figures, "postrider_undelivered", 2.0) && is(figures, "postrider_mean_attempts", 0.5)
+    })
+    .await;
+    relay.stop().await.expect("stopped");
+}
+
 /// A relay without a lane does not know how the destination is: otherwise its alert would never end.
 #[tokio::test]
 async fn a_relay_that_lost_its_lanes_reports_no_outage() {
@@ -174,6 +203,7 @@ async fn what_is_emitted_is_what_is_documented() {
         ("postrider_attempts", 3.0),
         ("postrider_delivery_seconds", 2.0),
         ("postrider_undelivered", 0.0),
+        ("postrider_mean_attempts", 0.0),
         ("postrider_dead", 1.0),
         ("postrider_breaker_open", 0.0),
     ] {

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use commerce::processes::{api, consumer, migrate, stub_cache, tale};
 
-const USAGE: &str = "usage: commerce api | consumer NAME | stub-cache | migrate | story [--keep] [--long]";
+const USAGE: &str =
+    "usage: commerce api | consumer NAME | stub-cache | migrate | story [--keep] [--long] [--break loss]";
 
 #[tokio::main]
 async fn main() -> ExitCode {

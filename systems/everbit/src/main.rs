@@ -15,7 +15,7 @@ use sqlx::sqlite::SqlitePoolOptions;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const USAGE: &str = "usage: everbit migrate | api | worker | stub-exchange | stub-push | story [--keep] [--long] [--store sqlite]";
+const USAGE: &str = "usage: everbit migrate | api | worker | stub-exchange | stub-push | story [--keep] [--long] [--break loss] [--store sqlite]";
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -11,7 +11,7 @@ fn story(arguments: &[&str]) {
     println!("{told}");
 }
 
-/// E5, E8, E10, E11, E12, E18: the whole of it on PostgreSQL: seven answers, kills, one order per intent.
+/// E5, E11, E12, E18: the whole of it on PostgreSQL: seven answers, kills, one order per intent.
 #[test]
 fn the_story_holds_on_postgres() {
     story(&[]);
@@ -21,4 +21,20 @@ fn the_story_holds_on_postgres() {
 #[test]
 fn the_story_holds_on_sqlite() {
     story(&["--store", "sqlite"]);
+}
+
+/// A fill that is lost is waited for, told in a line and counted, and the exit code is 1.
+#[test]
+fn a_planted_loss_is_told() {
+    let told = Command::new(env!("CARGO_BIN_EXE_everbit"))
+        .args(["story", "--store", "sqlite", "--break", "loss"])
+        .output();
+    let told = told.expect("the story runs");
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert_eq!(told.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("    BROKEN   filled in units of 1e-8: ") && text.contains(", but it must be "),
+        "{text}"
+    );
+    assert!(text.contains("1 of ") && text.contains(" promises broke, in "), "{text}");
 }

@@ -6,7 +6,7 @@ use ledger::adapters::{consumers, processes};
 use story::Options;
 use story::process::{logs, setting};
 
-const USAGE: &str = "ledger migrate | api | read-model | positions | audit | stub-positions | stub-alerts | figures | story [--keep] [--long]";
+const USAGE: &str = "ledger migrate | api | read-model | positions | audit | stub-positions | stub-alerts | figures | story [--keep] [--long] [--break loss]";
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -6,8 +6,9 @@ use std::path::Path;
 /// What domain and application code must not name, in any system.
 pub const OUTSIDE: &[&str] = &["postrider", "sqlx", "rdkafka", "reqwest", "axum", "story", "tokio"];
 
-/// The lines of the Rust files below a folder that name one of the words as a path (`sqlx::`, `use sqlx`), with their file. Comments
-/// don't count.
+/// The lines of the Rust files below a folder that have one of the words, with their file. Comments don't count.
+///
+/// A word is found however it is written: as a path (`sqlx::query`), and within braces, where nothing has to follow it.
 pub fn naming(folder: &Path, words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut entries: Vec<_> = fs::read_dir(folder)
@@ -28,20 +29,14 @@ pub fn naming(folder: &Path, words: &[&str]) -> Vec<String> {
     found
 }
 
-/// The lines of a text that name one of the words.
+/// The lines of a text that have one of the words.
 pub fn lines_naming(text: &str, words: &[&str]) -> Vec<String> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
-    let named = |line: &str| words.iter().any(|word| names(line, word));
-    code.filter(|line| named(line)).map(|line| line.trim().to_owned()).collect()
-}
-
-fn names(line: &str, word: &str) -> bool {
-    line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        let after = &line[at + word.len()..];
-        let begins = before.is_none_or(|sign| !sign.is_alphanumeric() && sign != '_');
-        begins && (after.starts_with("::") || after.starts_with(';') || after.starts_with(" as "))
-    })
+    let named = |line: &&str| {
+        let mut found = line.split(|sign: char| !sign.is_alphanumeric() && sign != '_');
+        found.any(|word| words.contains(&word))
+    };
+    code.filter(named).map(|line| line.trim().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -50,11 +45,26 @@ mod tests {
 
     #[test]
     fn what_is_named_is_found_and_comments_are_not() {
-        for planted in ["use sqlx::PgPool;", "let x = ::sqlx::query(\"\");", "use sqlx;", "use sqlx as s;"] {
-            assert_eq!(lines_naming(planted, OUTSIDE).len(), 1, "{planted}");
+        let words = [OUTSIDE, &["adapters", "stubs"]].concat();
+        for planted in [
+            "use sqlx::PgPool;",
+            "let x = ::sqlx::query(\"\");",
+            "use sqlx;",
+            "use sqlx as s;",
+            "use {sqlx};",
+            "use {sqlx, std::fmt};",
+            "use crate::{domain::About, stubs};",
+            "use crate::{adapters::wire, domain::About};",
+            "use super::super::adapters as outside;",
+            "    adapters,",
+            "    stubs::{exchange, push},",
+        ] {
+            assert_eq!(lines_naming(&format!("// sqlx\n{planted}\nuse std::fmt;"), &words), [planted.trim()]);
         }
-        for fine in ["// sqlx::query", "use crate::sqlx_like::Thing;", "let mysqlx = 1;"] {
-            assert_eq!(lines_naming(fine, OUTSIDE), [""; 0], "{fine}");
+        for fine in
+            ["// sqlx::query", "use crate::sqlx_like::Thing;", "let mysqlx = 1;", "let it = 1; // stubs"]
+        {
+            assert_eq!(lines_naming(fine, &words), [""; 0], "{fine}");
         }
     }
 }

@@ -9,6 +9,8 @@ pub struct Options {
     pub sqlite: bool,
     /// The long form, as `cargo xtask soak` runs it.
     pub long: bool,
+    /// `--break loss`: an effect is removed before it is counted. The story must say so, and its exit code must be 1.
+    pub loss: bool,
 }
 
 impl Options {
@@ -20,6 +22,10 @@ impl Options {
             match argument.as_str() {
                 "--keep" => options.keep = true,
                 "--long" => options.long = true,
+                "--break" => match arguments.next().as_deref() {
+                    Some("loss") => options.loss = true,
+                    _ => return Err("--break must be followed by loss".to_owned()),
+                },
                 "--store" => match arguments.next().as_deref() {
                     Some("sqlite") => options.sqlite = true,
                     Some("server") => options.sqlite = false,
@@ -27,7 +33,7 @@ impl Options {
                 },
                 other => {
                     return Err(format!(
-                        "{other} is unknown; the options are --keep, --long and --store sqlite"
+                        "{other} is unknown; the options are --keep, --long, --break loss and --store sqlite"
                     ));
                 }
             }
@@ -47,7 +53,9 @@ mod tests {
     #[test]
     fn options_are_read_and_unknown_ones_refused() {
         let options = parse("--keep --store sqlite").expect("options");
-        assert!(options.keep && options.sqlite);
+        assert!(options.keep && options.sqlite && !options.loss);
+        assert!(parse("--break loss").expect("options").loss);
+        assert!(parse("--break order").expect_err("no such loss").contains("--break must"));
         assert!(parse("--store").expect_err("no value").contains("sqlite"));
         assert!(parse("--kep").expect_err("unknown").contains("--kep is unknown"));
     }

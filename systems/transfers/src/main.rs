@@ -6,7 +6,7 @@ use story::Options;
 use transfers::acts::{load, tale};
 use transfers::processes::{api, fraud, migrate, operations};
 
-const USAGE: &str = "usage: transfers migrate | api | fraud | stub-operations | story [--keep] [--long] | load [--rate N] [--seconds N]";
+const USAGE: &str = "usage: transfers migrate | api | fraud | stub-operations | story [--keep] [--long] [--break loss] | load [--rate N] [--seconds N]";
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// T1, T2, T4, T7, T12: the story of the whole system, with everything that it kills.
+/// T1, T4, T12: the story of the whole system, with everything that it kills.
 #[test]
 fn the_story_holds_every_promise() {
     let output = Command::new(env!("CARGO_BIN_EXE_transfers")).arg("story").output().expect("it runs");

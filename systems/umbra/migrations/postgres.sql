@@ -63,12 +63,14 @@ create table if not exists notification.messages (
 -- By how many seconds the clock of the application is turned. Empty outside of tests and stories.
 create table if not exists outside.clock (seconds bigint not null);
 
--- One row per event. It is published when every subscription that reads it is done with it.
+-- One row per event, from its commit on, also before the first worker has made the subscriptions. It is published when every
+-- subscription is done with it.
 create or replace view events.outbox as
-select id, min(aggregate_type) as aggregate_type, min(aggregate_id) as aggregate_id, min(event_type) as event_type,
-       (array_agg(payload))[1] as payload, min(occurred_at) as occurred_at,
-       case when bool_and(state in ('done', 'discarded')) then max(delivered_at) end as published_at,
-       max(case when state = 'done' then greatest(attempts - 1, 0) else attempts end) as retry_count,
-       max(error_message) as last_error, min(next_retry_at) as next_retry_at
-from events.event_state
-group by id;
+select e.id, e.aggregate_type::text as aggregate_type, e.aggregate_id::text as aggregate_id, e.event_type::text as event_type,
+       case when e.content_type is null then events.as_jsonb(e.payload) end as payload, e.occurred_at,
+       case when bool_and(s.state in ('done', 'discarded')) then max(s.delivered_at) end as published_at,
+       coalesce(max(case when s.state = 'done' then greatest(s.attempts - 1, 0) else s.attempts end), 0) as retry_count,
+       max(s.error_message) as last_error, min(s.next_retry_at) as next_retry_at
+from events.event e
+left join events.event_state s on s.id = e.id
+group by e.id;

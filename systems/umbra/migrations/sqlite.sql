@@ -52,10 +52,10 @@ create table if not exists notification_messages (
 create table if not exists outside_clock (seconds integer not null);
 
 create view if not exists events_outbox as
-select id, min(aggregate_type) as aggregate_type, min(aggregate_id) as aggregate_id, min(event_type) as event_type,
-       min(payload) as payload, min(occurred_at) as occurred_at,
-       case when min(state in ('done', 'discarded')) then max(delivered_at) end as published_at,
-       max(case when state = 'done' then max(attempts - 1, 0) else attempts end) as retry_count,
-       max(error_message) as last_error, min(next_retry_at) as next_retry_at
-from postrider_event_state
-group by id;
+select e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.occurred_at,
+       case when min(s.state in ('done', 'discarded')) then max(s.delivered_at) end as published_at,
+       coalesce(max(case when s.state = 'done' then max(s.attempts - 1, 0) else s.attempts end), 0) as retry_count,
+       max(s.error_message) as last_error, min(s.next_retry_at) as next_retry_at
+from postrider_event e
+left join postrider_event_state s on s.id = e.id
+group by e.id;

@@ -19,7 +19,7 @@ const USAGE: &str = "umbra COMMAND, where COMMAND is one of
   bot                                take what Discord sends
   worker                             deliver events, charge what is due, retention
   stub-toss, stub-discord            stubs of the outside world
-  story [--keep] [--store sqlite]    act all of it out";
+  story [--keep] [--break loss] [--store sqlite]    act all of it out";
 
 #[tokio::main]
 async fn main() -> ExitCode {

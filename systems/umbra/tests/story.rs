@@ -64,3 +64,16 @@ fn the_story_holds_on_sqlite_and_can_be_kept() {
     assert!(http::get(worker, path).is_none(), "the worker ended with it");
     assert!(!Path::new(file).exists(), "and so did the database");
 }
+
+/// A message that is lost is told in a line and counted, and the exit code is 1.
+#[test]
+fn a_planted_loss_is_told() {
+    let told = Command::new(env!("CARGO_BIN_EXE_umbra"))
+        .args(["story", "--store", "sqlite", "--break", "loss"])
+        .output();
+    let told = told.expect("umbra runs");
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert_eq!(told.status.code(), Some(1), "{text}");
+    assert!(text.contains("    BROKEN   Messages kept = events to tell of: "), "{text}");
+    assert!(text.contains("1 of ") && text.contains(" promises broke, in "), "{text}");
+}

@@ -36,4 +36,12 @@ impl Figures {
     pub fn undelivered(&self) -> u64 {
         self.pending + self.processing + self.retrying
     }
+
+    /// Attempts of an undelivered event, on average; 0 if there is none.
+    pub fn mean_attempts(&self) -> f64 {
+        match self.undelivered() {
+            0 => 0.0,
+            undelivered => self.attempts as f64 / undelivered as f64,
+        }
+    }
 }

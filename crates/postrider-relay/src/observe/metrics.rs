@@ -57,6 +57,7 @@ table! {
     UNDELIVERED = "postrider_undelivered", Gauge, BY_STREAM, "pending, processing and retrying together";
     DEAD = "postrider_dead", Gauge, BY_STREAM, "events that are dead until an operator acts";
     OLDEST = "postrider_oldest_undelivered_seconds", Gauge, BY_STREAM, "age of the oldest undelivered event";
+    MEAN_ATTEMPTS = "postrider_mean_attempts", Gauge, BY_STREAM, "attempts of an undelivered event, on average; 0 if there is none";
     DELIVERED = "postrider_delivered_total", Counter, BY_STREAM, "events delivered";
     DUPLICATES = "postrider_duplicates_total", Counter, BY_STREAM, "events that had already been handled";
     RETRIED = "postrider_retried_total", Counter, BY_STREAM, "attempts that failed and will be retried";
@@ -248,6 +249,7 @@ impl Gauges {
             gauge!(UNDELIVERED, &labels).set(each.undelivered() as f64);
             gauge!(DEAD, &labels).set(each.dead as f64);
             gauge!(OLDEST, &labels).set(each.oldest_seconds);
+            gauge!(MEAN_ATTEMPTS, &labels).set(each.mean_attempts());
         }
         self.0 = figures.iter().map(|each| each.stream.clone()).collect();
     }

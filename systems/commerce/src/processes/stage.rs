@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use sqlx::{AssertSqlSafe, PgPool};
+use story::Story;
 use story::testkit::postgres::Database;
 use story::testkit::{Folder, Logged, until, until_true};
 use xtask::kafka::{Broker, Options};
@@ -14,6 +15,10 @@ use crate::processes::settings::{TOPICS, relay_with};
 
 /// The four consumers.
 pub const CONSUMERS: [&str; 4] = [LIKES, SALES, VIEWS, STOCK];
+
+/// How many events the relay is not done with.
+const OPEN: &str =
+    "select count(*) from outbox where id > coalesce((select last_processed_id from outbox_cursor), 0)";
 
 /// Everything that runs. It goes away with this.
 #[derive(Debug)]
@@ -153,15 +158,19 @@ impl Stage {
         run.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// Waits until a number is this.
-    pub async fn until_number(&self, what: &str, sql: &str, wanted: i64) {
-        until(what, async || self.number(sql).await == wanted).await;
+    /// A promise: a number comes to be this.
+    pub async fn comes_to(&self, story: &mut Story, promise: &str, sql: &str, wanted: i64) {
+        story.comes_to(promise, async || self.number(sql).await, wanted).await;
     }
 
     /// Waits until the relay is done with everything.
     pub async fn until_sent(&self) {
-        let open = "select count(*) from outbox where id > coalesce((select last_processed_id from outbox_cursor), 0)";
-        self.until_number("everything is sent", open, 0).await;
+        until("everything is sent", async || self.number(OPEN).await == 0).await;
+    }
+
+    /// A promise: the relay comes to be done with everything.
+    pub async fn all_is_sent(&self, story: &mut Story) {
+        self.comes_to(story, "events that are not sent yet", OPEN, 0).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use story::testkit::{until, until_true};
+use story::testkit::until;
 use story::{Options, Story};
 
 use crate::adapters::cache::HttpCache;
@@ -12,27 +12,33 @@ use crate::processes::count::{SALES_OF_EACH, count};
 use crate::processes::shoppers::Shoppers;
 use crate::processes::stage::Stage;
 
-/// Tells it. It panics where it can't go on.
+/// Tells it; the exit code is 1 if a promise broke.
 pub async fn tell(options: Options) -> ExitCode {
     let sentence = "a shop whose events go from PostgreSQL to Kafka in one order, and to four consumers";
-    let users = if options.long { 2000 } else { 120 };
-    let mut story = Story::begin("commerce", sentence, options);
+    Story::begin("commerce", sentence, options).act_out(all).await
+}
+
+/// Everything, one part after the other.
+async fn all(story: &mut Story) -> Stage {
+    let users = if story.options().long { 2000 } else { 120 };
     let mut stage = Stage::start().await;
-    addresses(&mut story, &stage);
+    addresses(story, &stage);
     story.tell("a broker, eight topics, the API, a cache, two relays and four consumers are up");
     let mut tale = Tale { shoppers: Shoppers::new(&stage.api), products: Vec::new(), users };
-    tale.opens(&mut story, &stage).await;
-    tale.broker_dies(&mut story, &mut stage).await;
-    tale.relay_dies(&mut story, &mut stage).await;
-    tale.consumer_dies(&mut story, &mut stage).await;
-    tale.event_expires(&mut story, &stage).await;
-    tale.consumer_fails(&mut story, &stage).await;
-    tale.sells_out(&mut story, &stage).await;
+    tale.opens(story, &stage).await;
+    tale.broker_dies(story, &mut stage).await;
+    tale.relay_dies(story, &mut stage).await;
+    tale.consumer_dies(story, &mut stage).await;
+    tale.event_expires(story, &stage).await;
+    tale.consumer_fails(story, &stage).await;
+    tale.sells_out(story, &stage).await;
+    if story.options().loss {
+        let one = "delete from metrics.product_sales where product_id = (select min(product_id) from metrics.product_sales)";
+        stage.run(one).await;
+    }
     story.part("The count");
-    count(&mut story, &stage).await;
-    let code = story.end().await;
-    drop(stage);
-    code
+    count(story, &stage).await;
+    stage
 }
 
 fn addresses(story: &mut Story, stage: &Stage) {
@@ -83,8 +89,7 @@ impl Tale {
         story.tell(format!("the broker is killed; shoppers notice nothing, and {waiting} events wait"));
         stage.broker.start().unwrap_or_else(|error| panic!("{error}"));
         story.tell("the broker is back");
-        stage.until_sent().await;
-        story.tell("everything was sent");
+        stage.all_is_sent(story).await;
         story.equal(
             "failed because of the outage",
             stage.number("select count(*) from outbox_failed").await,
@@ -110,7 +115,7 @@ impl Tale {
             stage.number("select (extract(epoch from clock_timestamp()) * 1000000)::bigint").await;
         story.tell(format!("{name} is killed in the middle of a round of shopping"));
         round.await;
-        stage.until_sent().await;
+        stage.all_is_sent(story).await;
         story.tell(format!("{other} has taken over, and everything was sent"));
         let batches = |by: &str| {
             format!(
@@ -140,7 +145,7 @@ impl Tale {
         stage.consumers.push((name, consumer));
         let open = "select count(*) from outbox where event_type = 'loopers.order.paid.v1' and not exists
             (select 1 from event_handled where idempotency_key = 'ProductOrderEventConsumer:' || event_id)";
-        stage.until_number("every order is handled", open, 0).await;
+        stage.comes_to(story, "orders that are not handled", open, 0).await;
         story.tell(format!("{name} was killed while it counted, and another goes on where it was"));
         let (_, differ) = SALES_OF_EACH;
         story.equal("products whose sales were counted twice or not", stage.number(differ).await, 0);
@@ -160,7 +165,7 @@ impl Tale {
             .await;
         let waits =
             "select count(*) from outbox where event_type like '%coupon%' and next_retry_at is not null";
-        stage.until_number("it waits for a retry", waits, 1).await;
+        stage.comes_to(story, "events that wait for a retry", waits, 1).await;
         // A short round: all of it has to be recorded before the five minutes are over.
         let users = 4 * self.users..4 * self.users + 32;
         let done = self.shoppers.round(users, &self.products).await;
@@ -171,7 +176,7 @@ impl Tale {
             "a coupon has no topic: it is retried, and {behind} rows wait from it on, whatever their keys"
         ));
         story.holds("nothing overtakes an event that failed", behind > 32, behind);
-        stage.until_sent().await;
+        stage.all_is_sent(story).await;
         story.tell("five minutes after its recording it is failed, and the rest was sent");
         let failed = "select count(*) from outbox_failed where error_message like '%does not exist%'";
         story.equal("rows in outbox_failed, with the error", stage.number(failed).await, 1);
@@ -187,7 +192,7 @@ impl Tale {
         );
         stage.run(&curse).await;
         self.shoppers.buy(1, &[(broken, 2)]).await.unwrap_or_else(|error| panic!("{error}"));
-        until_true("it is a dead letter", || stage.letters("order-events") == Some(1)).await;
+        story.comes_to("dead letters of it", async || stage.letters("order-events"), Some(1)).await;
         story.tell("an order can't be counted: three retries a second apart, and it is in order-events.DLT");
         stage.run("drop trigger curse on metrics.product_sales").await;
         let requeue = ["dead-letters", "requeue", "--topic", "order-events", "--group", SALES, "--yes"];
@@ -200,7 +205,7 @@ impl Tale {
         let sold = format!(
             "select coalesce(sum(quantity), 0)::bigint from metrics.product_sales where product_id = {broken}"
         );
-        stage.until_number("it is counted", &sold, 2).await;
+        stage.comes_to(story, "what is counted of it then", &sold, 2).await;
     }
 
     async fn sells_out(&mut self, story: &mut Story, stage: &Stage) {
@@ -216,8 +221,8 @@ impl Tale {
         .await;
         story.equal("it is available, and cached", seen, Ok(true));
         self.shoppers.buy(2, &[(rare, 3)]).await.unwrap_or_else(|error| panic!("{error}"));
-        until("the cache forgets it", async || matches!(cache.get(rare).await, Ok(None))).await;
-        story.tell("the last three pieces are sold, and the cache has forgotten it");
+        let forgotten = async || matches!(cache.get(rare).await, Ok(None));
+        story.eventually("the last three pieces are sold, and the cache forgets it", forgotten).await;
         story.equal("who looks now sees it available", self.shoppers.look(rare, 3).await, Ok(false));
         stage.until_sent().await;
     }

@@ -29,6 +29,7 @@ fn the_domain_and_the_application_name_nothing_of_the_outside() {
         "use crate::adapters::mapping;",
         "use crate::{adapters::mapping, domain::Line};",
         "    processes::settings,",
+        "use crate::{domain::Line, adapters};",
         "use postrider::Event;",
     ] {
         assert_eq!(lines_naming(planted, &words).len(), 1, "{planted}");

@@ -25,26 +25,39 @@ pub async fn tell(arguments: impl Iterator<Item = String>) -> ExitCode {
     };
     let sentence =
         "signals become orders at an exchange, by a queue in the database; each order is placed once.";
-    let mut story = Story::begin("everbit", sentence, options.clone());
+    Story::begin("everbit", sentence, options).act_out(all).await
+}
+
+/// Everything, one part after the other. Returns what stays up.
+async fn all(story: &mut Story) -> (Cast, Program, Program) {
+    let sqlite = story.options().sqlite;
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("everbit"));
-    let mut cast = Cast::raise(&program, options.sqlite).await;
-    let store = if options.sqlite { "SQLite, in a file" } else { "PostgreSQL" };
+    let mut cast = Cast::raise(&program, sqlite).await;
+    let store = if sqlite { "SQLite, in a file" } else { "PostgreSQL" };
     story.tell(format!("the exchange, the push service and the API are up, on {store}"));
 
-    let mut intents = trade(&mut story, &cast).await;
-    intents.extend(kill(&mut story, &cast).await);
-    let (worker, relay, metrics) = begin_second_half(&story, &cast).await;
-    intents.push(stop(&mut story, &cast).await);
-    backtest(&mut story, &cast).await;
-    refuse(&mut story, &cast).await;
-    count(&mut story, &cast, &intents).await;
-    if !options.sqlite {
-        change_the_bus(&mut story, &mut cast).await;
+    let mut intents = trade(story, &cast).await;
+    intents.extend(kill(story, &cast).await);
+    let (worker, relay, metrics) = begin_second_half(story, &cast).await;
+    intents.push(stop(story, &cast).await);
+    backtest(story, &cast).await;
+    refuse(story, &cast).await;
+    if story.options().loss {
+        lose_a_fill(&cast).await;
     }
-    addresses(&mut story, &cast, &metrics);
-    let code = story.end().await;
-    drop((worker, relay));
-    code
+    count(story, &cast, &intents).await;
+    if !sqlite {
+        change_the_bus(story, &mut cast).await;
+    }
+    addresses(story, &cast, &metrics);
+    (cast, worker, relay)
+}
+
+/// Loses a fill, so that the story has something to find.
+async fn lose_a_fill(cast: &Cast) {
+    let one =
+        "delete from fill where order_intent_id in (select order_intent_id from fill order by 1 limit 1)";
+    cast.database.execute(one).await;
 }
 
 /// A signal, its order, its fill and its notices, by two workers that share the stream.
@@ -59,19 +72,21 @@ async fn trade(story: &mut Story, cast: &Cast) -> Vec<Uuid> {
     }
     cast.settled(&intents).await;
     story.tell("20 signals were taken, and the exchange has their orders");
-    let fills = "select count(*) from fill";
-    until("all are filled", async || cast.database.count(fills).await == 20).await;
-    let told = "select count(*) from notification_log";
-    until("all are told", async || cast.database.count(told).await == 40).await;
-    let pushes = || async { cast.get(&format!("{}/push", cast.push)).await.as_array().map_or(0, Vec::len) };
-    until("all are sent", async || pushes().await == 40).await;
+    comes_to(story, cast, "fills", "select count(*) from fill", 20).await;
+    comes_to(story, cast, "notices in the log", "select count(*) from notification_log", 40).await;
+    let pushes = async || cast.get(&format!("{}/push", cast.push)).await.as_array().map_or(0, Vec::len);
+    story.comes_to("notices, accepted and filled", pushes, 40).await;
     story.equal("orders at the exchange", cast.book().await.orders.len(), 20);
-    story.equal("notices, accepted and filled", pushes().await, 40);
     story.equal("position in units of 1e-8", position(cast).await, 20 * VOLUME);
     intents.push(fill_in_parts(story, cast).await);
     first.stop().await;
     second.stop().await;
     intents
+}
+
+/// A promise: a query comes to return this number.
+async fn comes_to(story: &mut Story, cast: &Cast, promise: &str, sql: &str, wanted: i64) {
+    story.comes_to(promise, async || cast.database.count(sql).await, wanted).await;
 }
 
 async fn position(cast: &Cast) -> i64 {
@@ -84,7 +99,7 @@ async fn fill_in_parts(story: &mut Story, cast: &Cast) -> Uuid {
     cast.settled(&[intent]).await;
     for part in [VOLUME / 4, VOLUME / 2, VOLUME] {
         cast.execute(intent, part).await;
-        until("the part is booked", async || position(cast).await == before + part).await;
+        story.comes_to("the position has the part", async || position(cast).await - before, part).await;
     }
     let fills = format!("select count(*) from fill where order_intent_id = {}", cast.database.id(intent));
     story.equal("fills of an order in three parts", cast.database.count(&fills).await, 3);
@@ -171,12 +186,9 @@ async fn backtest(story: &mut Story, cast: &Cast) {
     let (code, _) = cast.postrider(&replace);
     story.equal("exit code of postrider dead replace", code, Some(0));
     let finished = "select count(*) from backtest_job where status = 'FINISHED'";
-    until("both are finished", async || cast.database.count(finished).await == 2).await;
-    let results = async || cast.get(&format!("{}/results", cast.push)).await;
-    until("the reader has both", async || results().await.as_array().is_some_and(|list| list.len() == 2))
-        .await;
-    let results = results().await;
-    story.equal("results in the document's envelope", envelopes(&results), 2);
+    comes_to(story, cast, "backtests that are finished", finished, 2).await;
+    let results = async || envelopes(&cast.get(&format!("{}/results", cast.push)).await);
+    story.comes_to("results in the document's envelope", results, 2).await;
 }
 
 /// How many of these have the nine fields of the envelope.
@@ -226,11 +238,10 @@ async fn count(story: &mut Story, cast: &Cast, intents: &[Uuid]) {
     let accepted = "select count(*) from outbox_event where event_type = 'OrderAccepted'";
     story.equal("events OrderAccepted", cast.database.count(accepted).await, wanted);
     let filled = "select cast(sum(volume) as bigint) from fill";
-    until("all are filled", async || cast.database.count(filled).await == wanted * VOLUME).await;
+    comes_to(story, cast, "filled in units of 1e-8", filled, wanted * VOLUME).await;
     story.equal("position in units of 1e-8", position(cast).await, wanted * VOLUME);
     let open = "select count(*) from outbox_event where status not in ('DONE', 'DEAD')";
-    until("all is done", async || cast.database.count(open).await == 0).await;
-    story.equal("events that are neither done nor dead", cast.database.count(open).await, 0);
+    comes_to(story, cast, "events that are neither done nor dead", open, 0).await;
     let dead = "select count(*) from outbox_event where status = 'DEAD'";
     story.equal("dead events, replaced by hand", cast.database.count(dead).await, 1);
     // Each notice says something else: the order and what became of it.
@@ -262,8 +273,7 @@ async fn change_the_bus(story: &mut Story, cast: &mut Cast) {
     story.equal("state of the attempt", cast.attempts(intent).await, vec!["ACKED".to_owned()]);
     let untold = "select (select count(*) from order_intent)
                   - (select count(*) from notification_log where text like '%accepted')";
-    until("the owner is told", async || cast.database.count(untold).await == 0).await;
-    story.equal("orders that the owner was not told of", cast.database.count(untold).await, 0);
+    comes_to(story, cast, "orders that the owner was not told of", untold, 0).await;
     worker.stop().await;
 }
 

@@ -57,7 +57,8 @@ pub async fn money_moves(story: &mut Story, scene: &Scene) {
     let body = json!({ "transactionId": moved, "fromAccountId": 3, "toAccountId": 4, "amount": 100 });
     let (_, answer) = bank.ask("/transfers", &body).await;
     story.equal("a request that is repeated posts nothing", &answer["repeated"], &json!(true));
-    stage.read_model_is_level().await;
+    let balances = stage.balances().await;
+    story.comes_to("read model = balances", async || stage.read_model().await, balances).await;
     let longest = stage.read_number(
         "select coalesce(max(timestampdiff(microsecond, recorded_at, received_at)), 0) from audit_feed where transaction_id > 1",
     );

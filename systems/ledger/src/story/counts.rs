@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use story::Story;
-use story::testkit::until;
 use tokio::task::block_in_place;
 
 use super::scene::Scene;
@@ -14,10 +13,9 @@ use crate::adapters::figures::Figures;
 pub async fn count(story: &mut Story, scene: &Scene) {
     let stage = &scene.stage;
     let legs = stage.number("select count(*) from journal_entries where account_id > 0").await;
-    until("the other consumers are level", async || {
-        stage.read_number("select count(*) from audit_feed").await >= legs && scene.triggered().await >= legs
-    })
-    .await;
+    let feed = async || stage.read_number("select count(*) from audit_feed").await;
+    story.comes_to("the audit feed has each leg", feed, legs).await;
+    story.comes_to("the position system was told of each", async || scene.triggered().await, legs).await;
     story.figure("transactions", stage.number("select count(*) from transactions").await);
     story.figure("legs", legs);
     let side = async |side: &str| -> i64 {
@@ -31,11 +29,10 @@ pub async fn count(story: &mut Story, scene: &Scene) {
     let wrong = "select count(*) from balances b where b.amount <> (select sum(if(side = 'CREDIT', j.amount, -j.amount))
         from journal_entries j where j.account_id = b.account_id)";
     story.equal("balances that are not the sum of their entries", stage.number(wrong).await, 0);
-    story.equal("read model = balances", stage.read_model().await, stage.balances().await);
+    let balances = stage.balances().await;
+    story.comes_to("read model = balances", async || stage.read_model().await, balances).await;
     let sent = "select count(*) from outbox_event where status = 'PROCESSED'";
-    story.equal("one event per leg was delivered", stage.number(sent).await, legs);
-    story.equal("the audit feed has each", stage.read_number("select count(*) from audit_feed").await, legs);
-    story.equal("the position system was told of each", scene.triggered().await, legs);
+    story.comes_to("one event per leg was delivered", async || stage.number(sent).await, legs).await;
     let found = block_in_place(|| records(&scene.broker.bootstrap(), &stage.topics()[0]));
     let distinct: BTreeSet<&str> = found.iter().map(|record| record.event_id.as_str()).collect();
     story.equal("the topic has each", distinct.len() as i64, legs);

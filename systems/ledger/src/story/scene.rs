@@ -62,6 +62,12 @@ impl Scene {
         Self { broker, proxy, stage, relays, bank, positions, _programs: [api, stub], _consumers: consumers }
     }
 
+    /// Loses the effect of one event, so that the story has something to find.
+    pub async fn lose_an_effect(&self) {
+        let one = "delete from audit_feed order by transaction_id limit 1";
+        sqlx::query(one).execute(&self.stage.reading).await.expect("lost");
+    }
+
     /// How many legs the position system was told of.
     pub async fn triggered(&self) -> i64 {
         let answer = process::client().get(format!("{}/count", self.positions)).send().await;

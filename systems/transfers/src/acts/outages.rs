@@ -69,7 +69,7 @@ pub async fn processes_killed(
 
 /// Checks that nothing was lost and nothing analysed twice.
 pub async fn nothing_is_lost(story: &mut Story, stage: &Stage) {
-    stage.until_analysed().await;
     let transfers = stage.transfers().await;
-    story.equal("each transfer is analysed, and once", stage.analysed().await, (transfers, transfers));
+    let analysed = async || stage.analysed().await;
+    story.comes_to("each transfer is analysed, and once", analysed, (transfers, transfers)).await;
 }

@@ -43,6 +43,8 @@ pub(super) async fn first_subscription(story: &mut Story, stage: &mut Stage) {
     story.equal("The API answers after its commit", subscribe(stage, Uuid::new_v4(), guild).await, 200);
     let licenses = "select count(*) from licensing.licenses";
     story.equal("Without a worker nothing is delivered", stage.eye.number(licenses).await, 0);
+    let waiting = "select count(*) from events.outbox where published_at is null";
+    story.equal("Rows of events.outbox, from the commit on", stage.eye.number(waiting).await, 2);
     stage.start_worker().await;
     stage.quiet().await;
     story.tell("The worker has started, and has delivered to all four subscribers.");
@@ -129,7 +131,7 @@ pub(super) async fn everything_else(story: &mut Story, stage: &Stage) {
     let renewed = Uuid::new_v4();
     subscribe(stage, Uuid::new_v4(), renewed).await;
     stage.turn(LATE).await;
-    stage.until("it is renewed", &count("PaymentSucceeded"), 1).await;
+    stage.comes_to(story, "A subscription is renewed: payments", &count("PaymentSucceeded"), 1).await;
     stage.dispatch("GUILD_DELETE", json!({ "guild_id": renewed, "deleted": true })).await;
     for (fact, payload) in facts(guilds[0]) {
         let status = stage.post(&at(fact), payload).await;

@@ -181,6 +181,18 @@ impl Stage {
         until(what, async || self.eye.number(sql).await == number).await;
     }
 
+    /// A promise: a query comes to return this number.
+    pub(super) async fn comes_to(&self, story: &mut Story, promise: &str, sql: &str, number: i64) {
+        story.comes_to(promise, async || self.eye.number(sql).await, number).await;
+    }
+
+    /// Loses the effect of one event, so that the story has something to find.
+    pub(super) async fn lose_a_message(&self) {
+        let one = "delete from notification.messages where event_id in
+            (select event_id from notification.messages order by event_id limit 1)";
+        self.eye.execute(one).await.expect("lost");
+    }
+
     /// Waits until every subscription is done with every event.
     pub(super) async fn quiet(&self) {
         let sql = "select (select count(*) from events.event_state where state not in ('done', 'dead', 'discarded'))

@@ -48,7 +48,7 @@ pub(super) async fn gateway_is_away(story: &mut Story, stage: &Stage) {
     // A minute later the worker takes the attempt over.
     stage.turn(LATE + GRACE + 10).await;
     let open = "select count(*) from billing.payment_attempts where result is null";
-    stage.until("the attempt is settled", open, 0).await;
+    stage.comes_to(story, "Attempts that are not settled", open, 0).await;
     let after = stage.charges().await;
     story.equal("Charges that were given back", after.refunds - before.refunds, 1);
     story.equal("Won that the user has paid", after.won - before.won, 0);
@@ -79,7 +79,7 @@ pub(super) async fn discord_is_down(story: &mut Story, stage: &Stage) {
     let before = stage.messages().await;
     subscribe(stage, Uuid::new_v4(), Uuid::new_v4()).await;
     let waiting = "select count(*) from events.event_state where state not in ('done', 'dead', 'discarded')";
-    stage.until("one delivery is left", waiting, 1).await;
+    stage.comes_to(story, "Deliveries that wait", waiting, 1).await;
     until("it was tried", async || stage.messages().await.requests > before.requests).await;
     let others = "select count(*) from events.event_state where state not in ('done', 'dead', 'discarded') and subscription <> 'notification'";
     story.equal("Deliveries of others that wait", stage.eye.number(others).await, 0);

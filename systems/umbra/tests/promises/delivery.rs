@@ -166,6 +166,20 @@ async fn audit_catches_up_after_an_hour() {
     assert_eq!(world.count("LicenseGranted").await, 5, "nobody else ran again");
 }
 
+/// U7, X1: the outbox has an event from its commit on, although no worker has ever run.
+#[tokio::test]
+async fn an_event_is_in_the_outbox_before_any_worker_exists() {
+    let world = World::asleep().await;
+    world.publish(BotKicked { guild_id: Uuid::new_v4() }).await;
+    assert_eq!(
+        world.one::<i64>("select count(*) from events.subscription").await,
+        0,
+        "no worker has been here"
+    );
+    let rows = "select concat_ws(' ', event_type, retry_count, published_at is null, payload ? 'guild_id') from events.outbox";
+    assert_eq!(world.all::<String>(rows).await, ["BotKicked 0 t t"]);
+}
+
 /// U7, X1: the envelope of the document, one row per event.
 #[tokio::test]
 async fn the_outbox_has_the_columns_of_the_document() {

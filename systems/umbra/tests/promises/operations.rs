@@ -122,6 +122,7 @@ fn the_dashboard_shows_metrics_that_exist() {
         "postrider_undelivered",
         "postrider_oldest_undelivered_seconds",
         "postrider_dead",
+        "postrider_mean_attempts",
         "postrider_attempts_bucket",
     ] {
         assert!(shown.contains(wanted), "{wanted} is not shown");

@@ -1,6 +1,7 @@
 //! What the database refuses, and what it finds without looking at everything.
 
 use postrider::Uuid;
+use postrider_testkit::until;
 use umbra::contracts::*;
 
 use crate::world::World;
@@ -15,6 +16,31 @@ async fn a_recorded_payload_cannot_be_changed() {
         let refusal = done.expect_err("it must be refused").to_string();
         assert!(refusal.contains("events can't be changed"), "{refusal}");
     }
+}
+
+/// How many rows of the log and of its deliveries were read by scans, in all sessions that have ended.
+const SCANNED: &str = "select sum(seq_tup_read)::bigint from pg_stat_user_tables
+    where schemaname = 'events' and relname in ('event', 'delivery')";
+
+/// U10: past 3,000 events that are delivered, the worker delivers 20 more by its own statements, and reads none of the old ones for it.
+#[tokio::test]
+async fn the_worker_scans_nothing_that_is_delivered() {
+    let mut world = World::new().await;
+    let record = "select events.record('member', 'MemberRestored', 'member', gen_random_uuid()::text, '{}')";
+    world.run(&format!("{record} from generate_series(1, 3000)")).await;
+    world.quiet().await;
+    world.sleep().await;
+    world.run("vacuum analyze events.event").await;
+    world.run("vacuum analyze events.delivery").await;
+    let before = world.statistics(SCANNED).await;
+    world.wake().await;
+    world.run(&format!("{record} from generate_series(1, 20)")).await;
+    // The test itself must not look at the log by a scan.
+    let audited = "select count(*) from audit.events";
+    until("they are delivered", async || world.one::<i64>(audited).await == 3020).await;
+    world.sleep().await;
+    let scanned = world.statistics(SCANNED).await - before;
+    assert!(scanned < 3000, "{scanned} rows were read by scans");
 }
 
 /// U10: what waits for a retry is found by a partial index, past 20,000 rows that are delivered; so is what is not read yet.

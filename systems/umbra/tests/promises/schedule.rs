@@ -96,6 +96,30 @@ async fn the_relay_has_the_values_of_the_document() {
     assert!(left <= 2_100_000, "it sleeps for {left} µs");
 }
 
+/// The sizes of the batches in which a subscription was delivered, in order.
+async fn batches(world: &World, subscription: &str) -> String {
+    let sizes = format!(
+        "select string_agg(count::text, ' ' order by last_id) from events.settled_batch
+         where count > 0 and subscription = '{subscription}'"
+    );
+    world.one(&sizes).await
+}
+
+/// U3: 120 events that wait are taken fifty at a time.
+#[tokio::test]
+async fn events_are_taken_fifty_at_a_time() {
+    let mut world = World::asleep().await;
+    world.run(
+        "select events.record('member', 'MemberRestored', 'member', gen_random_uuid()::text, '{}') from generate_series(1, 120)",
+    )
+    .await;
+    world.wake().await;
+    let audited = "select count(*) from audit.events";
+    until("they are delivered", async || world.one::<i64>(audited).await == 120).await;
+    world.quiet().await;
+    assert_eq!(batches(&world, "audit").await, "50 50 20");
+}
+
 /// U3: all of these are settings: another file makes another relay.
 #[tokio::test]
 async fn another_file_makes_another_relay() {
@@ -107,7 +131,15 @@ async fn another_file_makes_another_relay() {
     let delivery = Delivery::read(Some(&folder.file("worker.toml", &other))).expect("the file");
     assert_eq!(delivery.poll_interval, Duration::from_secs(9));
     let relay = relay(&world.outbox, Discord::new("http://127.0.0.1:9"), &delivery).expect("settings");
+    world.run(
+        "select events.record('member', 'MemberRestored', 'member', gen_random_uuid()::text, '{}') from generate_series(1, 20)",
+    )
+    .await;
     let running = relay.start().await.expect("a relay");
+    until("they are delivered", async || world.one::<i64>("select count(*) from audit.events").await == 20)
+        .await;
+    world.quiet().await;
+    assert_eq!(batches(&world, "audit").await, "7 7 6");
     let store = world.outbox.store().await.expect("a store");
     until("the relay is known", async || !store.relays().await.expect("relays").is_empty()).await;
     let relays = store.relays().await.expect("relays");

@@ -136,6 +136,18 @@ impl World {
         query.fetch_one(&self.db).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
+    /// A figure of PostgreSQL's statistics, with that of all sessions so far: a session reports what it did when it ends.
+    pub(crate) async fn statistics(&mut self, sql: &str) -> i64 {
+        self.db.close().await;
+        self.db = PgPool::connect_with(self.database.options()).await.expect("a connection");
+        self.outbox = Outbox::connect(&self.db).await.expect("the outbox");
+        self.desk = Desk::new(&self.outbox);
+        let others = "select count(*) from pg_stat_activity
+            where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()";
+        until("the others have ended", async || self.one::<i64>(others).await == 0).await;
+        self.one(sql).await
+    }
+
     /// The values of the first column.
     pub(crate) async fn all<T>(&self, sql: &str) -> Vec<T>
     where
