@@ -26,6 +26,7 @@ pub mod session;
 mod settings;
 mod statement;
 pub mod subscription;
+pub mod sweep;
 pub mod unread;
 mod value;
 
