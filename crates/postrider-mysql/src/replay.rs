@@ -1,10 +1,10 @@
 //! Reading again what was read: every lane goes back, and its holders lose it.
 
-use postrider_core::{Replay, ReplayFrom, Replayed, Result, Subscription};
+use postrider_core::{Replay, Replayed, Result};
 use postrider_sql::clock::micros;
-use postrider_sql::replay::{PAGES, Tally, check_allowed, check_remembered, frontier};
+use postrider_sql::replay::{PAGES, ReplayStatements, Tally, check_remembered};
+use postrider_sql::statement;
 use postrider_sql::unread::{Address, PAGE, ReadProgress};
-use postrider_sql::{Columns, statement};
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::error::failed;
@@ -15,6 +15,11 @@ use crate::store::MySqlStore;
 use crate::subscribe::lock;
 
 const OP: &str = "replay";
+const REPLAY: ReplayStatements = ReplayStatements {
+    look: statement!("replay_look.sql"),
+    time: statement!("replay_time.sql"),
+    event: statement!("replay_event.sql"),
+};
 
 /// Lets a subscription read again, or says what that would come to.
 pub(crate) async fn replay(store: &MySqlStore, replay: &Replay) -> Result<Replayed> {
@@ -25,15 +30,7 @@ pub(crate) async fn replay(store: &MySqlStore, replay: &Replay) -> Result<Replay
     drop(conn);
     let mut tx = store.write(OP).await?;
     lock(store.sql, &mut tx, name, OP).await?;
-    let look = store.sql.query(statement!("replay_look.sql")).bind(name).fetch_optional(&mut tx, OP).await?;
-    let look = look.ok_or_else(|| Subscription::unknown(name, OP))?;
-    check_allowed(&look, replay, OP)?;
-    let first = match replay.from {
-        ReplayFrom::Time(time) => store.sql.query(statement!("replay_time.sql")).bind(micros(time)),
-        ReplayFrom::Event(event) => store.sql.query(statement!("replay_event.sql")).bind(event),
-    };
-    let first = first.fetch_one(&mut tx, OP).await?.maybe_number("id", OP)?;
-    let frontier = frontier(&look, replay, first, OP)?;
+    let (look, frontier) = store.sql.replay_from(REPLAY, &mut tx, replay, OP).await?;
     let replayed = count(store, &mut tx, replay, &look, frontier).await?;
     check_remembered(&look, replay, &replayed, OP)?;
     if replay.dry_run || frontier == i64::MAX {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept};
 use postrider_sql::clock::{micros_of, month};
+use postrider_sql::sweep::SweepableStatements;
 use postrider_sql::{Columns, statement};
 use sqlx_mysql::MySqlRow;
 
@@ -14,6 +15,12 @@ use crate::months;
 use crate::store::MySqlStore;
 
 const OP: &str = "sweep";
+const SWEEPABLE: SweepableStatements = SweepableStatements {
+    horizon: statement!("horizon.sql"),
+    events: statement!("sweep.sql"),
+    inbox: statement!("sweepable_inbox.sql"),
+    archived: statement!("sweepable_archived.sql"),
+};
 
 /// One round of retention.
 pub(crate) async fn sweep(store: &MySqlStore, sweep: &Sweep) -> Result<Swept> {
@@ -33,21 +40,8 @@ pub(crate) async fn sweep(store: &MySqlStore, sweep: &Sweep) -> Result<Swept> {
 /// How much a sweep would take.
 pub(crate) async fn sweepable(store: &MySqlStore, sweep: &Sweep) -> Result<Sweepable> {
     let mut conn = store.conn(OP).await?;
-    let cutoff = store.now(&mut conn, OP).await?.saturating_sub(micros_of(sweep.older_than()));
-    let (statement, upto) = match sweep {
-        Sweep::Archive { .. } | Sweep::Prune { .. } => {
-            let horizon =
-                store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut conn, OP).await?;
-            let Some(horizon) = horizon.maybe_number("horizon", OP)? else { return Ok(Sweepable::of(0)) };
-            let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff);
-            let chosen = chosen.bind(Sweepable::MOST).fetch_all(&mut conn, OP).await?;
-            return Ok(Sweepable::of(chosen.len() as u64));
-        }
-        Sweep::Inbox { .. } => (statement!("sweepable_inbox.sql"), cutoff),
-        Sweep::Archived { .. } => (statement!("sweepable_archived.sql"), month(cutoff)),
-    };
-    let count = store.sql.query(statement).bind(upto).bind(Sweepable::MOST).fetch_one(&mut conn, OP).await?;
-    Ok(Sweepable::of(count.number(0, OP)?.unsigned_abs()))
+    let now = store.now(&mut conn, OP).await?;
+    store.sql.sweepable(SWEEPABLE, &mut conn, sweep, now, OP).await
 }
 
 /// Drops the first month of the archive that is old enough. What does not lie in a partition of its own is deleted.
@@ -72,8 +66,7 @@ async fn events(
     let now = store.now(&mut tx, OP).await?;
     let cutoff = now.saturating_sub(micros_of(older_than));
     store.sql.query(statement!("sweep_lock.sql")).fetch_all(&mut tx, OP).await?;
-    let horizon = store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(&mut tx, OP).await?;
-    let horizon = horizon.maybe_number("horizon", OP)?;
+    let horizon = store.sql.horizon(statement!("horizon.sql"), &mut tx, cutoff, OP).await?;
     let Some(horizon) = horizon else { return Ok(Swept::default()) };
 
     let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff).bind(limit);

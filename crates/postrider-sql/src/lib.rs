@@ -27,6 +27,7 @@ mod settings;
 mod silent_bell;
 mod statement;
 pub mod subscription;
+pub mod sweep;
 pub mod unread;
 mod value;
 

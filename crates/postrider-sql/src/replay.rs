@@ -2,17 +2,61 @@
 //!
 //! Numbers are in the order of commits, so nothing appears below one that was read: a lower position is all there is to it.
 
-use postrider_core::{Replay, ReplayFrom, ReplayRefusal, Replayed, Result};
+use postrider_core::{Replay, ReplayFrom, ReplayRefusal, Replayed, Result, Subscription};
+use sqlx_core::arguments::IntoArguments;
+use sqlx_core::database::Database;
+use sqlx_core::executor::Executor;
 
-use crate::clock::time_of;
+use crate::clock::{micros, time_of};
 use crate::columns::Columns;
+use crate::statement::{Connection, Dialect, DriverRow, Sql, Statement};
 use crate::unread::{Address, PAGE, ReadProgress};
 
 /// How many pages are counted at most.
 pub const PAGES: i64 = Replayed::MOST as i64 / PAGE;
 
+/// The statements that say where a replay begins.
+#[derive(Clone, Copy)]
+pub struct ReplayStatements {
+    /// The row of the subscription: replay_look.sql.
+    pub look: Statement,
+    /// The first event since a time: replay_time.sql.
+    pub time: Statement,
+    /// The place of an event: replay_event.sql.
+    pub event: Statement,
+}
+
+impl<D: Dialect> Sql<D>
+where
+    for<'c> &'c mut Connection<D>: Executor<'c, Database = D::Database>,
+    <D::Database as Database>::Arguments: IntoArguments<D::Database>,
+    DriverRow<D>: Columns,
+{
+    /// The row of the subscription, and the number up to which everything stays read. It is refused if the subscription must not
+    /// read again.
+    pub async fn replay_from(
+        self,
+        statements: ReplayStatements,
+        conn: &mut Connection<D>,
+        replay: &Replay,
+        op: &'static str,
+    ) -> Result<(DriverRow<D>, i64)> {
+        let name = &replay.subscription;
+        let look = self.query(statements.look).bind(name).fetch_optional(conn, op).await?;
+        let look = look.ok_or_else(|| Subscription::unknown(name, op))?;
+        check_allowed(&look, replay, op)?;
+        let first = match replay.from {
+            ReplayFrom::Time(time) => self.query(statements.time).bind(micros(time)),
+            ReplayFrom::Event(event) => self.query(statements.event).bind(event),
+        };
+        let first = first.fetch_one(conn, op).await?.maybe_number("id", op)?;
+        let frontier = frontier(&look, replay, first, op)?;
+        Ok((look, frontier))
+    }
+}
+
 /// Refuses a subscription that must not read again, by the row of replay_look.sql.
-pub fn check_allowed(look: &impl Columns, replay: &Replay, op: &'static str) -> Result<()> {
+fn check_allowed(look: &impl Columns, replay: &Replay, op: &'static str) -> Result<()> {
     if !look.flag("replay", op)? {
         return Err(ReplayRefusal::Forbidden.error(&replay.subscription));
     }
@@ -24,7 +68,7 @@ pub fn check_allowed(look: &impl Columns, replay: &Replay, op: &'static str) -> 
 
 /// The number up to which everything stays read, if `first` is the first event that is wanted again; the greatest there is, if nothing
 /// is. It is refused if retention has taken something that would have to come again.
-pub fn frontier(look: &impl Columns, replay: &Replay, first: Option<i64>, op: &'static str) -> Result<i64> {
+fn frontier(look: &impl Columns, replay: &Replay, first: Option<i64>, op: &'static str) -> Result<i64> {
     let refuse = |refusal: ReplayRefusal| Err(refusal.error(&replay.subscription));
     if let (ReplayFrom::Event(event), None) = (replay.from, first) {
         return refuse(ReplayRefusal::NoEvent(event));

@@ -5,14 +5,20 @@ use std::time::Duration;
 
 use postrider_core::{ArchiveOptions, Result, Sweep, Sweepable, Swept};
 use postrider_sql::clock::{micros_of, month};
+use postrider_sql::sweep::SweepableStatements;
 use postrider_sql::{Columns, statement};
-use sqlx_sqlite::SqliteConnection;
 
 use crate::archive;
 use crate::error::failed;
 use crate::store::SqliteStore;
 
 const OP: &str = "sweep";
+const SWEEPABLE: SweepableStatements = SweepableStatements {
+    horizon: statement!("horizon.sql"),
+    events: statement!("sweep.sql"),
+    inbox: statement!("sweepable_inbox.sql"),
+    archived: statement!("sweepable_archived.sql"),
+};
 
 /// One round of retention.
 pub(crate) async fn sweep(store: &SqliteStore, sweep: &Sweep) -> Result<Swept> {
@@ -29,25 +35,8 @@ pub(crate) async fn sweep(store: &SqliteStore, sweep: &Sweep) -> Result<Swept> {
 /// How much a sweep would take.
 pub(crate) async fn sweepable(store: &SqliteStore, sweep: &Sweep) -> Result<Sweepable> {
     let mut conn = store.conn(OP).await?;
-    let cutoff = store.now(&mut conn, OP).await?.saturating_sub(micros_of(sweep.older_than()));
-    let (statement, upto) = match sweep {
-        Sweep::Archive { .. } | Sweep::Prune { .. } => {
-            let Some(horizon) = horizon(store, &mut conn, cutoff).await? else { return Ok(Sweepable::of(0)) };
-            let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff);
-            let chosen = chosen.bind(Sweepable::MOST).fetch_all(&mut conn, OP).await?;
-            return Ok(Sweepable::of(chosen.len() as u64));
-        }
-        Sweep::Inbox { .. } => (statement!("sweepable_inbox.sql"), cutoff),
-        Sweep::Archived { .. } => (statement!("sweepable_archived.sql"), month(cutoff)),
-    };
-    let count = store.sql.query(statement).bind(upto).bind(Sweepable::MOST).fetch_one(&mut conn, OP).await?;
-    Ok(Sweepable::of(count.number(0, OP)?.unsigned_abs()))
-}
-
-/// Up to which id every subscription had settled everything by a time; nothing while there is no subscription.
-async fn horizon(store: &SqliteStore, conn: &mut SqliteConnection, cutoff: i64) -> Result<Option<i64>> {
-    let horizon = store.sql.query(statement!("horizon.sql")).bind(cutoff).fetch_one(conn, OP).await?;
-    horizon.maybe_number("horizon", OP)
+    let now = store.now(&mut conn, OP).await?;
+    store.sql.sweepable(SWEEPABLE, &mut conn, sweep, now, OP).await
 }
 
 async fn archived(store: &SqliteStore, older_than: Duration, limit: u32) -> Result<Swept> {
@@ -69,7 +58,8 @@ async fn events(
     let mut tx = store.write(OP).await?;
     let now = store.now(&mut tx, OP).await?;
     let cutoff = now.saturating_sub(micros_of(older_than));
-    let Some(horizon) = horizon(store, &mut tx, cutoff).await? else { return Ok(Swept::default()) };
+    let horizon = store.sql.horizon(statement!("horizon.sql"), &mut tx, cutoff, OP).await?;
+    let Some(horizon) = horizon else { return Ok(Swept::default()) };
 
     let chosen = store.sql.query(statement!("sweep.sql")).bind(horizon).bind(cutoff).bind(limit);
     let chosen = chosen.fetch_all(&mut tx, OP).await?;
