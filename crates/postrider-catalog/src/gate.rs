@@ -1,6 +1,7 @@
 //! The gate: a catalog against the lock, as serde would read it, in both directions.
 
 mod linked;
+mod otherwise;
 
 use crate::lock::{Lock, LockedEvent, LockedSchema};
 use crate::model::{CatalogFile, EventEntry};
@@ -23,6 +24,7 @@ pub fn check(catalog: &CatalogFile, lock: &Lock) -> Report {
     };
     report.findings.extend(catalog.twins().into_iter().map(twin));
     report.findings.extend(catalog.events.iter().filter(|event| is_unasked(event)).map(unasked));
+    report.findings.extend(catalog.events.iter().filter_map(otherwise::warning));
     let events = catalog.by_name();
     for (name, locked) in &lock.events {
         match events.get(name.as_str()) {
@@ -101,7 +103,8 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
                 all,
             );
         }
-        let old_reader = mismatches(&new.writes, old.reads());
+        let mut old_reader = mismatches(&new.writes, old.reads());
+        old_reader.extend(otherwise::unread(&new.writes, old));
         for mismatch in new_reader {
             add(unread(mismatch, ReaderVersion::New), all);
         }

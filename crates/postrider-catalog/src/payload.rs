@@ -16,6 +16,7 @@ pub(crate) fn of<T: JsonSchema + Serialize + DeserializeOwned>() -> PayloadSchem
     let (mut writes, mut reads) = sides::<T>();
     asked::mark_written(&mut writes, &answer::<T>);
     asked::mark_read(&mut reads, &answer::<T>);
+    asked::mark_otherwise(&mut writes, &reads, &answer::<T>);
     joined(writes, reads)
 }
 

@@ -137,6 +137,11 @@ impl<'s> Schema<'s> {
         self.get(UNASKED) == Some(&Value::Bool(true))
     }
 
+    /// What the type writes although its schema does not allow it, if it was found to.
+    pub(crate) fn written_otherwise(self) -> Option<&'s Value> {
+        self.get(UNASKED)?.get("written")
+    }
+
     /// The same place with the kind of this number alone.
     pub(crate) fn only(self, kind: usize) -> Self {
         Self { only: Some(kind), ..self }

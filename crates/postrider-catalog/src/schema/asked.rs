@@ -9,7 +9,7 @@ mod variants;
 
 use serde_json::{Value, json};
 
-use super::UNASKED;
+use super::{Schema, UNASKED};
 
 /// What a type writes after it read a payload, if that could be told, or why it did not read it.
 pub(crate) type Answer = Result<Option<Value>, Unread>;
@@ -40,6 +40,27 @@ pub(crate) fn mark_read(schema: &mut Value, asked: Asked<'_>) {
     if mark_values(schema, asked, true) {
         variants::mark(schema, asked);
         objects::mark_lost(schema, asked);
+    }
+}
+
+/// Marks the schema of what a type writes if the type writes something else: it is read from a payload and written again, once for
+/// each kind of each place of both schemas.
+pub(crate) fn mark_otherwise(writes: &mut Value, reads: &Value, asked: Asked<'_>) {
+    let otherwise = |payload: &Value| {
+        let written = asked(payload).ok().flatten()?;
+        (!Schema::new(writes).accepts(&written)).then_some(written)
+    };
+    let written = [&*writes, reads].into_iter().find_map(|schema| {
+        otherwise(&Schema::new(schema).sample()).or_else(|| {
+            reached::all(schema).iter().find_map(|(pointer, reached)| {
+                let node = schema.pointer(pointer)?.clone();
+                let kinds = reached.kinds(schema, pointer, node);
+                kinds.iter().find_map(|value| otherwise(&reached.with(value)))
+            })
+        })
+    });
+    if let Some(written) = written {
+        set(writes, "", UNASKED, json!({ "written": written }));
     }
 }
 

@@ -20,5 +20,6 @@ pub(crate) const WITHOUT: &str = "x-without";
 pub(crate) const NULL: &str = "x-null";
 /// A field whose value is read as absent if it does not fit, as the parts of a flattened option are.
 pub(crate) const LOST: &str = "x-lost";
-/// At the root: the type does not read a payload of its own schema, so it can't be asked what it reads.
+/// At the root: `true` if the type does not read a payload of its own schema, so it can't be asked what it reads; an object with
+/// `written`, if the type writes that although its schema does not allow it, so the schema does not tell what it writes.
 pub(crate) const UNASKED: &str = "x-unasked";
