@@ -1,5 +1,6 @@
 //! What JSON Schema can't express, so the type itself is asked: it gets payloads to read, and the answers are marked in the schema.
 
+mod denied;
 mod keys;
 mod objects;
 mod reached;
@@ -40,6 +41,7 @@ pub(crate) fn mark_read(schema: &mut Value, asked: Asked<'_>) {
     if mark_values(schema, asked, true) {
         variants::mark(schema, asked);
         objects::mark_lost(schema, asked);
+        denied::mark(schema, asked);
     }
 }
 

@@ -20,6 +20,41 @@ changes! {
             }
             pub struct Payload { lines: Option<Vec<Line>> }
         } breaks OldReader;
+    a_name_is_added_to_the_keys_of_a_flattened_map:
+        {
+            #[derive(PartialEq, Eq, PartialOrd, Ord)]
+            pub enum Currency { Krw, Eur }
+            pub struct Payload { order: u64, #[serde(flatten)] prices: BTreeMap<Currency, u32> }
+        } =>
+        {
+            #[derive(PartialEq, Eq, PartialOrd, Ord)]
+            pub enum Currency { Krw, Eur, Usd }
+            pub struct Payload { order: u64, #[serde(flatten)] prices: BTreeMap<Currency, u32> }
+        } breaks OldReader;
+    an_optional_field_is_added_beside_a_flattened_map_of_names:
+        {
+            #[derive(PartialEq, Eq, PartialOrd, Ord)]
+            pub enum Currency { Krw, Eur }
+            pub struct Payload { order: u64, #[serde(flatten)] prices: BTreeMap<Currency, u32> }
+        } =>
+        {
+            #[derive(PartialEq, Eq, PartialOrd, Ord)]
+            pub enum Currency { Krw, Eur }
+            pub struct Payload { order: u64, note: Option<String>, #[serde(flatten)] prices: BTreeMap<Currency, u32> }
+        } breaks OldReader;
+    an_optional_field_is_added_to_an_alternative_that_denies_unknown_ones:
+        {
+            #[serde(untagged, deny_unknown_fields)]
+            pub enum Means { Card { number: u64 }, Cash { coins: u32 } }
+            #[serde(tag = "kind")]
+            pub enum Payload { Paid(Means) }
+        } =>
+        {
+            #[serde(untagged, deny_unknown_fields)]
+            pub enum Means { Card { number: u64, note: Option<String> }, Cash { coins: u32 } }
+            #[serde(tag = "kind")]
+            pub enum Payload { Paid(Means) }
+        } breaks OldReader;
 }
 
 #[test]
