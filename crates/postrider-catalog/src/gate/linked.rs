@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{check, finding};
 use crate::Catalog;
+use crate::check_log::recorded;
 use crate::lock::{Lock, LockedSchema};
 use crate::model::EventEntry;
 use crate::problems::Severity;
@@ -95,7 +96,12 @@ impl Catalog {
         written.payloads.into_iter().find_map(|old| {
             let converted = self.convert(&event.name, version, event.version, old.clone());
             let failed = match converted {
-                Ok(new) => self.read(&event.name, event.version, &new)?.err()?,
+                // As a relay reads it: the value itself, not its text.
+                Ok(new) => {
+                    let reader = self.reader_of(&event.name, event.version)?;
+                    let event = recorded(&event.name, version, &old);
+                    reader(&event, Some(new)).err()?
+                }
                 Err(failed) => failed,
             };
             Some(Finding {
@@ -111,7 +117,7 @@ impl Catalog {
     /// Whether the type of an event reads a payload of its version; nothing if it is not linked in.
     fn read(&self, name: &str, version: u32, payload: &Value) -> Option<Result<(), String>> {
         let reader = self.reader_of(name, version)?;
-        Some(reader(&crate::check_log::recorded(name, version, payload), None))
+        Some(reader(&recorded(name, version, payload), None))
     }
 }
 

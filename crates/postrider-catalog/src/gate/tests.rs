@@ -4,6 +4,7 @@ mod alternatives;
 mod asked;
 mod enums;
 mod fields;
+mod linked;
 mod parsed;
 mod types;
 mod untold;
