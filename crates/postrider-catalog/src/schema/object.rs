@@ -110,7 +110,7 @@ impl<'s> Keys<'s> {
     }
 
     /// Keys that it surely writes.
-    fn candidates(self) -> Vec<String> {
+    pub(crate) fn candidates(self) -> Vec<String> {
         match self {
             Self::Names(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             Self::Text(Text::Free | Text::OneCharacter) | Self::Parsed(_) => {
@@ -119,7 +119,10 @@ impl<'s> Keys<'s> {
             }
             Self::Text(Text::Format(_)) => self.sample().into_iter().collect(),
             Self::Integer { least, most } => {
-                [1, 10].map(|number: i128| number.clamp(least, most).to_string()).into()
+                // Without the format of a type it is not known how far it goes.
+                let ends = [least, most].into_iter().filter(|end| ![i128::MIN, i128::MAX].contains(end));
+                let near = [1, 10, 0, -1].into_iter().filter(|number| (least..=most).contains(number));
+                near.chain(ends).map(|number| number.to_string()).collect()
             }
         }
     }
@@ -140,6 +143,15 @@ impl<'s> Keys<'s> {
             (Self::Parsed(refused), Self::Parsed(same)) if refused == same => None,
             (Self::Parsed(_), _) if self.sample().is_none() => Some("key".into()),
             _ => self.candidates().into_iter().find(|key| !reader.accepts(key)),
+        }
+    }
+
+    /// Whether all that is known to be written is read, and more may be written: a type parses the keys.
+    pub(crate) fn is_unsure(self, reader: Self) -> bool {
+        match (self, reader) {
+            (Self::Parsed(refused), Self::Parsed(same)) => refused != same,
+            (Self::Parsed(_), reader) => reader != Self::Text(Text::Free),
+            _ => false,
         }
     }
 

@@ -93,8 +93,12 @@ impl Object<'_> {
                 values.push(Value::Object(object));
             }
         }
-        if self.rest.written().is_some() {
-            values.push(Value::Object(self.sample_with_unknown()));
+        if let Some((keys, schema)) = self.rest.written() {
+            for key in keys.candidates() {
+                let mut object = base.clone();
+                object.entry(key).or_insert_with(|| schema.sample());
+                values.push(Value::Object(object));
+            }
         }
         values
     }

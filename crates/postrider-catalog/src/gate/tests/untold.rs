@@ -55,6 +55,9 @@ changes! {
             #[serde(tag = "kind")]
             pub enum Payload { Paid(Means) }
         } breaks OldReader;
+    the_integers_that_are_keys_must_not_be_zero:
+        { pub struct Payload { prices: BTreeMap<u32, u32> } } =>
+        { pub struct Payload { prices: BTreeMap<NonZeroU32, u32> } } breaks NewReader;
 }
 
 #[test]
