@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use integers::{INTEGERS, integers};
 pub(crate) use keywords::{
-    ALIASES, ANY_LENGTH, ANY_TEXT, KEYS, LOST, NULL, OTHER, REFUSED, UNASKED, WITHOUT, ZERO,
+    ALIASES, ANY_LENGTH, ANY_TEXT, AT_MOST, KEYS, LOST, NULL, OTHER, REFUSED, UNASKED, WITHOUT, ZERO,
 };
 pub(crate) use object::Object;
 
@@ -83,6 +83,8 @@ pub(crate) struct Array<'s> {
     pub(crate) items: Option<Schema<'s>>,
     /// The length, if it is fixed.
     pub(crate) length: Option<usize>,
+    /// The most items, if the type checks that.
+    pub(crate) most: Option<usize>,
 }
 
 impl<'s> Schema<'s> {
@@ -260,6 +262,7 @@ impl<'s> Schema<'s> {
                 items => Some(self.at(items.unwrap_or(&ANYTHING))),
             },
             length,
+            most: number("maxItems").filter(|_| node.contains_key(AT_MOST)),
         }
     }
 }

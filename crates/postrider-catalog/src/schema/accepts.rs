@@ -114,6 +114,7 @@ fn looks_like(format: &str, string: &str) -> bool {
 impl Array<'_> {
     fn accepts(&self, items: &[Value]) -> bool {
         self.length.is_none_or(|length| items.len() == length)
+            && self.most.is_none_or(|most| items.len() <= most)
             && items.iter().enumerate().all(|(index, item)| {
                 match self.first.get(index).copied().or(self.items) {
                     Some(schema) => schema.accepts(item),

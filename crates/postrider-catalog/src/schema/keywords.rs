@@ -12,6 +12,8 @@ pub(crate) const ZERO: &str = "x-zero";
 pub(crate) const ANY_TEXT: &str = "x-any-text";
 /// An array whose length is a rule: the type reads any.
 pub(crate) const ANY_LENGTH: &str = "x-any-length";
+/// An array whose `maxItems` the type checks, as a list of a fixed capacity does: in most schemas it is only a rule.
+pub(crate) const AT_MOST: &str = "x-at-most";
 /// Values that the schema allows and the type refuses, because it has a parser or rules of its own.
 pub(crate) const REFUSED: &str = "x-refused";
 /// Fields that a variant refuses unless they are null: the content of an adjacently tagged enum, where the variant has none.

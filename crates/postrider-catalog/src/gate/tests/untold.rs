@@ -58,6 +58,15 @@ changes! {
     the_integers_that_are_keys_must_not_be_zero:
         { pub struct Payload { prices: BTreeMap<u32, u32> } } =>
         { pub struct Payload { prices: BTreeMap<NonZeroU32, u32> } } breaks NewReader;
+    a_list_gets_a_greatest_length:
+        { pub struct Payload { items: Vec<u8> } } => { pub struct Payload { items: AtMostTwo } } breaks NewReader;
+    a_list_loses_its_greatest_length:
+        { pub struct Payload { items: AtMostTwo } } => { pub struct Payload { items: Vec<u8> } } breaks OldReader;
+    a_list_with_a_greatest_length_becomes_a_longer_array:
+        { pub struct Payload { items: AtMostTwo } } => { pub struct Payload { items: [u8; 3] } } breaks Both;
+    a_rule_about_the_greatest_length_of_a_list_is_added:
+        { pub struct Payload { items: Vec<u8> } } =>
+        { pub struct Payload { #[schemars(length(max = 2))] items: Vec<u8> } } breaks Nobody;
 }
 
 #[test]

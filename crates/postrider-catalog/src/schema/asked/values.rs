@@ -5,7 +5,10 @@ use serde_json::{Map, Value, json};
 use super::reached::{self, Reached};
 use super::{Asked, set};
 use crate::schema::sample::integer;
-use crate::schema::{ANY_LENGTH, ANY_TEXT, REFUSED, Schema, Text, ZERO, integers, probes, text};
+use crate::schema::{ANY_LENGTH, ANY_TEXT, AT_MOST, REFUSED, Schema, Text, ZERO, integers, probes, text};
+
+/// The longest list that is tried.
+const LONGEST: usize = 10_000;
 
 /// Marks what a schema does not tell about them.
 pub(super) fn mark(schema: &mut Value, asked: Asked<'_>, is_read: bool) {
@@ -94,15 +97,20 @@ fn number_mark(reads: &impl Fn(&Value) -> bool) -> Mark {
     (!refused.is_empty()).then_some((REFUSED, json!(refused)))
 }
 
-/// Whether a list with a fixed length may have one more.
+/// Whether a list with a greatest length may have one more: then its length is only a rule.
 fn length_mark(schema: &Value, pointer: &str, reached: &Reached, asked: Asked<'_>) -> Mark {
     let node = schema.pointer(pointer)?;
     let bound = |keyword: &str| node.get(keyword).and_then(Value::as_u64);
-    let length = bound("maxItems").filter(|most| bound("minItems").unwrap_or(0) == *most)?;
+    let most = usize::try_from(bound("maxItems")?).ok().filter(|most| *most < LONGEST)?;
     if node.get("prefixItems").is_some() {
         return None;
     }
     let item = node.get("items").map_or(json!(1), |items| Schema::new(schema).at(items).sample());
-    let longer = vec![item; usize::try_from(length).ok()?.checked_add(1).filter(|more| *more < 10_000)?];
-    asked(&reached.with(&json!(longer))).is_ok().then_some((ANY_LENGTH, json!(true)))
+    let reads = |length: usize| asked(&reached.with(&json!(vec![item.clone(); length]))).is_ok();
+    let is_fixed = bound("minItems").unwrap_or(0) == bound("maxItems")?;
+    match (is_fixed, reads(most + 1)) {
+        (true, true) => Some((ANY_LENGTH, json!(true))),
+        (false, false) if reads(most) => Some((AT_MOST, json!(true))),
+        _ => None,
+    }
 }
