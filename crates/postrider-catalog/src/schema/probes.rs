@@ -59,7 +59,7 @@ pub(crate) fn numbers() -> impl Iterator<Item = Value> {
 /// All values that are tried.
 pub(crate) fn values() -> impl Iterator<Item = Value> {
     let integers = [1_i64, 0, -1, 2, 10, 100, 1000, 1_000_000_000];
-    texts().map(Value::from).chain(integers.map(Value::from))
+    texts().map(Value::from).chain(integers.map(Value::from)).chain([json!(true), json!(false)])
 }
 
 impl<'s> Schema<'s> {

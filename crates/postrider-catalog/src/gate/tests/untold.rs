@@ -67,6 +67,20 @@ changes! {
     a_rule_about_the_greatest_length_of_a_list_is_added:
         { pub struct Payload { items: Vec<u8> } } =>
         { pub struct Payload { #[schemars(length(max = 2))] items: Vec<u8> } } breaks Nobody;
+    a_boolean_must_be_true:
+        { pub struct Payload { terms: bool } } => { pub struct Payload { terms: Accepted } } breaks NewReader;
+    a_boolean_need_not_be_true:
+        { pub struct Payload { terms: Option<Accepted> } } => { pub struct Payload { terms: Option<bool> } } breaks OldReader;
+    a_boolean_must_be_false:
+        { pub struct Payload { draft: bool } } => { pub struct Payload { draft: Declined } } breaks NewReader;
+    an_option_must_not_be_null:
+        { pub struct Payload { note: Option<String> } } =>
+        {
+            pub struct Payload {
+                #[serde(default, deserialize_with = "answer", skip_serializing_if = "Option::is_none")]
+                note: Option<String>,
+            }
+        } breaks NewReader;
 }
 
 #[test]

@@ -12,31 +12,69 @@ const LONGEST: usize = 10_000;
 
 /// Marks what a schema does not tell about them.
 pub(super) fn mark(schema: &mut Value, asked: Asked<'_>, is_read: bool) {
-    let mut marks = Vec::new();
+    let mut marks: Vec<(String, &str, Value)> = Vec::new();
     for (pointer, reached) in &reached::all(schema) {
         let Some(Value::Object(node)) = schema.pointer(pointer) else { continue };
-        if node.contains_key("const") || node.contains_key("enum") {
-            continue;
-        }
-        let reads = |value: &Value| asked(&reached.with(value)).is_ok();
-        let mark = match () {
-            () if is_of(node, "string") => {
-                let writes = |text: &Value| writes(asked, reached, text);
-                if is_read || text(node) != Text::Free {
-                    text_mark(node, &reads)
-                } else {
-                    text_mark(node, &writes)
-                }
+        let place = Place { schema, pointer, node, reached, asked };
+        for (keyword, value) in place.marks(is_read) {
+            let known = marks.iter_mut().find(|(at, known, _)| at == pointer && *known == keyword);
+            match (known, value) {
+                // A place of several kinds has refusals of each.
+                (Some((_, _, Value::Array(all))), Value::Array(more)) => all.extend(more),
+                (_, value) => marks.push((pointer.clone(), keyword, value)),
             }
-            () if is_of(node, "integer") => integer_mark(node, &reads),
-            () if is_of(node, "number") => number_mark(&reads),
-            () if is_of(node, "array") => length_mark(schema, pointer, reached, asked),
-            () => None,
-        };
-        marks.extend(mark.map(|(keyword, value)| (pointer.clone(), keyword, value)));
+        }
     }
     for (pointer, keyword, value) in marks {
         set(schema, &pointer, keyword, value);
+    }
+}
+
+/// A place that the type is asked about.
+struct Place<'a> {
+    schema: &'a Value,
+    pointer: &'a str,
+    node: &'a Map<String, Value>,
+    reached: &'a Reached,
+    asked: Asked<'a>,
+}
+
+impl Place<'_> {
+    fn marks(&self, is_read: bool) -> Vec<(&'static str, Value)> {
+        let node = self.node;
+        let reads = |value: &Value| (self.asked)(&self.reached.with(value)).is_ok();
+        let refused = |values: &[Value]| {
+            let refused: Vec<&Value> = values.iter().filter(|value| !reads(value)).collect();
+            (!refused.is_empty()).then(|| (REFUSED, json!(refused)))
+        };
+        let nulls =
+            node.get("enum").and_then(Value::as_array).is_some_and(|names| names.contains(&Value::Null));
+        // An option may be written as null and not be read from it.
+        let null = (is_read && (nulls || is_of(node, "null"))).then(|| refused(&[Value::Null])).flatten();
+        if node.contains_key("const") || node.contains_key("enum") {
+            return null.into_iter().collect();
+        }
+        let mut marks: Vec<_> = null.into_iter().collect();
+        if is_of(node, "string") {
+            let writes = |text: &Value| writes(self.asked, self.reached, text);
+            if is_read || text(node) != Text::Free {
+                marks.extend(text_mark(node, &reads));
+            } else {
+                marks.extend(text_mark(node, &writes));
+            }
+        }
+        if is_of(node, "integer") {
+            marks.extend(integer_mark(node, &reads));
+        } else if is_of(node, "number") {
+            marks.extend(number_mark(&reads));
+        }
+        if is_of(node, "boolean") {
+            marks.extend(refused(&[json!(true), json!(false)]));
+        }
+        if is_of(node, "array") {
+            marks.extend(length_mark(self.schema, self.pointer, self.reached, self.asked));
+        }
+        marks
     }
 }
 
