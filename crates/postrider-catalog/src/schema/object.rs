@@ -14,6 +14,8 @@ pub(crate) struct Object<'s> {
     pub(crate) rest: Rest<'s>,
     /// The fields that it refuses unless they are null, although it ignores others.
     pub(crate) without: Vec<&'s str>,
+    /// Whether it is a map that is found to have an entry at least.
+    pub(crate) filled: bool,
 }
 
 /// A field of an object.
@@ -201,7 +203,9 @@ impl<'s> Object<'s> {
             (None, Some(Value::Bool(false))) => Rest::Denied,
             (None, Some(schema)) => Rest::Each(marked.unwrap_or(Keys::Text(Text::Free)), place.at(schema)),
         };
-        Self { fields: fields.collect(), rest, without: without(node.get(WITHOUT)) }
+        let refused = node.get(REFUSED).and_then(Value::as_array);
+        let filled = refused.is_some_and(|refused| refused.contains(&Value::Object(Map::new())));
+        Self { fields: fields.collect(), rest, without: without(node.get(WITHOUT)), filled }
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&Field<'s>> {

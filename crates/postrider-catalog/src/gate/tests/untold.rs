@@ -81,6 +81,17 @@ changes! {
                 note: Option<String>,
             }
         } breaks NewReader;
+    a_list_must_not_be_empty:
+        { pub struct Payload { items: Vec<u8> } } => { pub struct Payload { items: Filled } } breaks NewReader;
+    an_optional_list_must_not_be_empty:
+        { pub struct Payload { items: Option<Vec<u8>> } } =>
+        { pub struct Payload { items: Option<Filled> } } breaks NewReader;
+    a_text_becomes_parsed_beside_a_list_that_is_not_empty:
+        { pub struct Payload { currency: String, items: Filled } } =>
+        { pub struct Payload { currency: CurrencyCode, items: Filled } } breaks NewReader;
+    a_text_becomes_parsed_in_a_list_of_two_or_more:
+        { pub struct Payload { items: Several<String> } } =>
+        { pub struct Payload { items: Several<CurrencyCode> } } breaks NewReader;
 }
 
 #[test]

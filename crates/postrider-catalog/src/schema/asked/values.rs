@@ -26,6 +26,12 @@ pub(super) fn mark(schema: &mut Value, asked: Asked<'_>, is_read: bool) {
         }
     }
     for (pointer, keyword, value) in marks {
+        if let (true, Some(node)) =
+            (value == json!([]), schema.pointer_mut(&pointer).and_then(Value::as_object_mut))
+        {
+            node.remove(keyword);
+            continue;
+        }
         set(schema, &pointer, keyword, value);
     }
 }
@@ -73,8 +79,22 @@ impl Place<'_> {
         }
         if is_of(node, "array") {
             marks.extend(length_mark(self.schema, self.pointer, self.reached, self.asked));
+            marks.extend(self.emptied(&json!([])));
+        }
+        if is_of(node, "object") && !node.contains_key("properties") {
+            marks.extend(self.emptied(&json!({})));
         }
         marks
+    }
+
+    /// Whether a list or a map may be empty. What was found before, where only a longer one was read, is tried again.
+    fn emptied(&self, empty: &Value) -> Mark {
+        let known = self.node.get(REFUSED).and_then(Value::as_array).filter(|known| known.contains(empty));
+        match ((self.asked)(&self.reached.with(empty)).is_ok(), known) {
+            (true, Some(_)) => Some((REFUSED, json!([]))),
+            (false, None) if !self.node.contains_key("minItems") => Some((REFUSED, json!([empty]))),
+            _ => None,
+        }
     }
 }
 
