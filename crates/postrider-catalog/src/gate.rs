@@ -1,6 +1,7 @@
 //! The gate: a catalog against the lock, as serde would read it, in both directions.
 
 mod linked;
+mod lost;
 mod otherwise;
 
 use crate::lock::{Lock, LockedEvent, LockedSchema};
@@ -47,6 +48,7 @@ fn compare(entries: &[&EventEntry], locked: &LockedEvent, report: &mut Report) {
             }
             // An older schema would say it again forever.
             if let Some(last) = schemas.last() {
+                lost::warn(event, *version, last, &mut found);
                 lost_schema(event, *version, last, &mut found);
                 moved(event, *version, last, &mut found);
             }

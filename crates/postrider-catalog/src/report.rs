@@ -142,9 +142,13 @@ impl Finding {
 
     /// What is wrong, in one sentence with its subject.
     pub fn sentence(&self) -> String {
+        // What only warns and has no payload to show for it may be read.
+        let is_sure = self.severity == Severity::Error || self.counterexample.is_some();
         let who = match self.reader {
-            Some(ReaderVersion::Old) => ": an old program can't read new events: ",
-            Some(ReaderVersion::New) => ": a new program can't read old events: ",
+            Some(ReaderVersion::Old) if is_sure => ": an old program can't read new events: ",
+            Some(ReaderVersion::New) if is_sure => ": a new program can't read old events: ",
+            Some(ReaderVersion::Old) => ": an old program on new events: ",
+            Some(ReaderVersion::New) => ": a new program on old events: ",
             None => ": ",
         };
         let field = if self.field.is_empty() { String::new() } else { format!("field `{}` ", self.field) };

@@ -1,5 +1,6 @@
 //! Whether one program reads all that another writes.
 
+pub(crate) mod lost;
 mod objects;
 mod values;
 mod variants;
