@@ -47,18 +47,23 @@ pub struct Catalog {
     file: CatalogFile,
     readers: HashMap<String, BTreeMap<u32, DecodeFn>>,
     upcasters: Upcasters,
+    /// Who publishes the events that are added.
+    publisher: String,
 }
 
 impl Catalog {
-    /// An empty catalog. The system is the publisher of the events that are added.
+    /// An empty catalog. The system is the publisher of the events that are added, until [`published_by`](Catalog::published_by) names
+    /// another.
     pub fn new(system: impl Into<String>) -> Self {
+        let system = system.into();
+        let publisher = system.clone();
         let file = CatalogFile {
             format: FORMAT,
-            system: system.into(),
+            system,
             events: Vec::new(),
             subscribers: Vec::new(),
         };
-        Self { file, readers: HashMap::new(), upcasters: Upcasters::new() }
+        Self { file, readers: HashMap::new(), upcasters: Upcasters::new(), publisher }
     }
 
     /// A catalog that is known as data only. What its types can't tell here, their schemas do.
@@ -70,7 +75,28 @@ impl Catalog {
                 readers.entry(event.name.clone()).or_default().insert(event.version, reader);
             }
         }
-        Self { readers, file, upcasters: Upcasters::new() }
+        Self { readers, upcasters: Upcasters::new(), publisher: file.system.clone(), file }
+    }
+
+    /// Names the program that publishes the events that are added from here on.
+    #[must_use]
+    pub fn published_by(mut self, program: impl Into<String>) -> Self {
+        self.publisher = program.into();
+        self
+    }
+
+    /// Adds the events and subscribers of another catalog, such as that of another program. An event that both have the same way gets the
+    /// publishers of both. Its types are not linked in by this.
+    #[must_use]
+    pub fn merge(mut self, other: CatalogFile) -> Self {
+        other.events.into_iter().for_each(|entry| self.insert(entry));
+        for subscriber in other.subscribers {
+            if !self.file.subscribers.contains(&subscriber) {
+                self.file.subscribers.push(subscriber);
+            }
+        }
+        self.file.subscribers.sort_by(|one, other| one.name.cmp(&other.name));
+        self
     }
 
     /// Adds an event that this system records and can read.
@@ -215,7 +241,7 @@ impl Catalog {
             aggregate: info.aggregate,
             ordering_key: info.ordering_key.unwrap_or_else(|| "aggregate".to_owned()),
             sequenced: info.sequenced,
-            publishers: vec![self.file.system.clone()],
+            publishers: vec![self.publisher.clone()],
             upcast_from,
             payload,
         });
@@ -226,12 +252,19 @@ impl Catalog {
         let events = &mut self.file.events;
         let place =
             events.partition_point(|event| (&event.name, event.version) < (&entry.name, entry.version));
-        let alike = events[place..]
-            .iter()
-            .take_while(|event| (&event.name, event.version) == (&entry.name, entry.version));
-        // The same event twice says nothing new; one that differs is reported by `check`.
-        if !alike.clone().any(|event| event == &entry) {
-            events.insert(place + alike.count(), entry);
+        let is_alike = |event: &EventEntry| (&event.name, event.version) == (&entry.name, entry.version);
+        let alike = events[place..].iter().take_while(|event| is_alike(event)).count();
+        // The same event twice says nothing new but who publishes it; one that differs is reported by `check`.
+        let same = |event: &&mut EventEntry| {
+            **event == EventEntry { publishers: event.publishers.clone(), ..entry.clone() }
+        };
+        match events[place..place + alike].iter_mut().find(same) {
+            Some(known) => {
+                known.publishers.extend(entry.publishers);
+                known.publishers.sort();
+                known.publishers.dedup();
+            }
+            None => events.insert(place + alike, entry),
         }
     }
 }

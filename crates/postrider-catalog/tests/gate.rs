@@ -235,7 +235,7 @@ async fn a_type_that_the_rows_did_not_reach_is_named() {
     assert!(!report.complete);
     assert_eq!(report.not_reached, [("OrderPaid".to_owned(), 1)]);
     assert!(
-        report.summary().contains("the rows read contain no OrderPaid; older rows may"),
+        report.summary().contains("the rows read contain no OrderPaid version 1; older rows may"),
         "{}",
         report.summary()
     );
