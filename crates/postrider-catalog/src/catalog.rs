@@ -120,6 +120,13 @@ impl Catalog {
         self.add(EventInfo::of::<E>(), None)
     }
 
+    /// Adds the same for a type that can be read here: the payloads of a log are tried on it.
+    #[must_use]
+    pub fn event_without_schema<E: Event + DeserializeOwned + Send + 'static>(mut self) -> Self {
+        self.read_by(EventInfo::of::<E>(), reader::without_schema::<E>());
+        self.add(EventInfo::of::<E>(), None)
+    }
+
     /// Adds an event that a mapping describes at run time: a type of another crate.
     #[must_use]
     pub fn mapping<T: Serialize + DeserializeOwned + JsonSchema + Send + 'static>(

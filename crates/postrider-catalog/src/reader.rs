@@ -16,10 +16,20 @@ use crate::schema::Schema;
 /// Reads a payload as the type of an event; the error does not quote the payload.
 pub(crate) type DecodeFn = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), String> + Send + Sync>;
 
+/// Reads payloads as a type of which no field is known by name.
+pub(crate) fn without_schema<T: DeserializeOwned + Send + 'static>() -> DecodeFn {
+    named(HashSet::new())
+}
+
 /// Reads payloads as a type. An error names the fields that its schema names; the key of a map is a word of the payload.
 pub(crate) fn of<T: DeserializeOwned + Send + 'static>(payload: &PayloadSchema) -> DecodeFn {
     let mut names = HashSet::new();
     collect(payload.reads(), &mut names);
+    named::<T>(names)
+}
+
+/// Reads payloads as a type, of which these fields may be named.
+fn named<T: DeserializeOwned + Send + 'static>(names: HashSet<String>) -> DecodeFn {
     Arc::new(move |event, newer| {
         let again = newer.clone();
         match quietly(|| T::decode(event, newer)) {

@@ -142,3 +142,21 @@ async fn a_version_that_was_not_reached_is_named() {
     let whole = check_log(&catalog, &outbox.store(), &LogCheck::default()).await.expect("read");
     assert!(whole.complete && whole.not_reached.is_empty(), "{whole}");
 }
+
+#[tokio::test]
+async fn a_type_without_a_schema_is_tried_on_the_log() {
+    #[derive(Serialize, Deserialize, postrider::Event)]
+    #[event(aggregate = "Order", id = order, stream = "orders")]
+    struct OrderPaid {
+        order: u64,
+    }
+    let outbox = postrider::testing::Outbox::new();
+    for order in [json!(5), json!("secret")] {
+        let event = event("OrderPaid", 1, &json!({ "order": order }));
+        outbox.record_outside_transaction(&event).await.expect("record");
+    }
+    let catalog = Catalog::new("shop").event_without_schema::<OrderPaid>();
+    let report = check_log(&catalog, &outbox.store(), &LogCheck::default()).await.expect("read");
+    assert_eq!((report.tried.len(), report.unreadable.len()), (1, 1), "{report}");
+    assert!(!report.to_string().contains("secret"), "{report}");
+}
