@@ -125,7 +125,7 @@ impl Comparison {
                 Mismatch::new(reason, (*value).clone())
             }
             Kind::Object(object) => self.variant(object, readable),
-            Kind::Integer { least, most } => range((*least, *most), readable),
+            Kind::Integer { least, most } => range((*least, *most), writes, readable),
             Kind::Text(Text::Free) if !writes.refused().is_empty() => parsed(writes, readable),
             _ => {
                 let best = readable.iter().filter_map(|kind| self.pair(written, kind)).min_by_key(Vec::len);

@@ -56,6 +56,49 @@ pub(crate) fn numbers() -> impl Iterator<Item = Value> {
     std::iter::once(json!(1.5)).chain(whole.map(Value::from))
 }
 
+/// The integers that a rule of a type may refuse, among them the first that each type of Rust does not hold. New ones belong at the
+/// end.
+const INTEGERS: [i128; 33] = [
+    1,
+    0,
+    -1,
+    2,
+    10,
+    100,
+    1_000,
+    1_000_000_000,
+    -1_000_000_000,
+    -10,
+    -100,
+    1_000_000,
+    1_000_000_000_000,
+    0x7f,
+    0x80,
+    -0x80,
+    -0x81,
+    0xff,
+    0x100,
+    0x7fff,
+    0x8000,
+    -0x8000,
+    -0x8001,
+    0xffff,
+    0x1_0000,
+    0x7fff_ffff,
+    0x8000_0000,
+    -0x8000_0000,
+    -0x8000_0001,
+    0xffff_ffff,
+    0x1_0000_0000,
+    0x7fff_ffff_ffff_ffff,
+    0x8000_0000_0000_0000,
+];
+
+/// All integers that are tried.
+pub(crate) fn integers() -> impl Iterator<Item = i128> {
+    INTEGERS.into_iter()
+}
+
 /// All values that are tried.
 pub(crate) fn values() -> impl Iterator<Item = Value> {
     let integers = [1_i64, 0, -1, 2, 10, 100, 1000, 1_000_000_000];

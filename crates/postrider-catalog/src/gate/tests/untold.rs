@@ -92,6 +92,13 @@ changes! {
     a_text_becomes_parsed_in_a_list_of_two_or_more:
         { pub struct Payload { items: Several<String> } } =>
         { pub struct Payload { items: Several<CurrencyCode> } } breaks NewReader;
+    a_text_becomes_parsed_beside_a_map_that_is_not_empty:
+        { pub struct Payload { currency: String, prices: Priced } } =>
+        { pub struct Payload { currency: CurrencyCode, prices: Priced } } breaks NewReader;
+    a_share_of_a_hundred_becomes_a_smaller_integer:
+        { pub struct Payload { share: Percent } } => { pub struct Payload { share: i8 } } breaks OldReader;
+    a_share_of_a_hundred_becomes_a_smaller_integer_without_a_sign:
+        { pub struct Payload { share: WidePercent } } => { pub struct Payload { share: u8 } } breaks OldReader;
 }
 
 #[test]

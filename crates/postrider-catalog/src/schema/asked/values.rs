@@ -141,9 +141,10 @@ fn integer_mark(node: &Map<String, Value>, reads: &impl Fn(&Value) -> bool) -> M
     }
     let mut tried: Vec<Value> = Vec::new();
     for (least, most) in ranges {
-        let near = [1, 0, -1, 2, 10, 100].into_iter().filter(|number| (least..=most).contains(number));
+        let near = probes::integers().filter(|number| (least..=most).contains(number));
         // Without the format of a type it is not known how far it goes.
         let ends = [least, most].into_iter().filter(|end| ![i128::MIN, i128::MAX].contains(end));
+        let ends = ends.filter(|end| !probes::integers().any(|number| number == *end));
         tried.extend(near.chain(ends).map(integer));
     }
     let refused: Vec<Value> = tried.into_iter().filter(|number| !reads(number)).collect();
