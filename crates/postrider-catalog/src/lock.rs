@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::invalid;
 use crate::model::{CatalogFile, EventEntry, PayloadSchema};
+use crate::schema::PROBED;
 
 /// The format of a lock's file that this version writes.
 pub const LOCK_FORMAT: u32 = 1;
@@ -126,13 +127,22 @@ impl LockedSchema {
 pub fn schema_hash(payload: Option<&PayloadSchema>) -> String {
     // Keys are sorted whatever the features of serde_json in the application are, so equal schemas have equal texts.
     let sorted = payload.map(|payload| PayloadSchema {
-        writes: sorted(&payload.writes),
-        reads: payload.reads.as_ref().map(sorted),
+        writes: hashed(&payload.writes),
+        reads: payload.reads.as_ref().map(hashed),
     });
     let text = serde_json::to_vec(&sorted).unwrap_or_default();
     let digest = Sha256::digest(text);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
+}
+
+/// A schema as it is hashed: how much its type was asked says nothing of the type.
+fn hashed(schema: &Value) -> Value {
+    let mut schema = sorted(schema);
+    if let Value::Object(root) = &mut schema {
+        root.remove(PROBED);
+    }
+    schema
 }
 
 /// A value whose keys are inserted by name, on every level.

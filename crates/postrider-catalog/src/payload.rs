@@ -17,6 +17,8 @@ pub(crate) fn of<T: JsonSchema + Serialize + DeserializeOwned>() -> PayloadSchem
     asked::mark_written(&mut writes, &answer::<T>);
     asked::mark_read(&mut reads, &answer::<T>);
     asked::mark_otherwise(&mut writes, &reads, &answer::<T>);
+    asked::mark_probed(&mut writes);
+    asked::mark_probed(&mut reads);
     joined(writes, reads)
 }
 

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use integers::{INTEGERS, integers};
 pub(crate) use keywords::{
-    ALIASES, ANY_LENGTH, ANY_TEXT, AT_MOST, KEYS, LOST, NULL, OTHER, REFUSED, UNASKED, WITHOUT, ZERO,
+    ALIASES, ANY_LENGTH, ANY_TEXT, AT_MOST, KEYS, LOST, NULL, OTHER, PROBED, REFUSED, UNASKED, WITHOUT, ZERO,
 };
 pub(crate) use object::Object;
 

@@ -10,7 +10,7 @@ mod variants;
 
 use serde_json::{Value, json};
 
-use super::{Schema, UNASKED};
+use super::{PROBED, Schema, UNASKED, probes};
 
 /// What a type writes after it read a payload, if that could be told, or why it did not read it.
 pub(crate) type Answer = Result<Option<Value>, Unread>;
@@ -64,6 +64,11 @@ pub(crate) fn mark_otherwise(writes: &mut Value, reads: &Value, asked: Asked<'_>
     if let Some(written) = written {
         set(writes, "", UNASKED, json!({ "written": written }));
     }
+}
+
+/// Notes how many values the type was asked about: a later version may try more.
+pub(crate) fn mark_probed(schema: &mut Value) {
+    set(schema, "", PROBED, probes::counts());
 }
 
 /// What is the same on both sides of a type. Whether it could be asked: a type that reads no payload that was thought of tells nothing.

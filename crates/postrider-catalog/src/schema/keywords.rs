@@ -16,6 +16,8 @@ pub(crate) const ANY_LENGTH: &str = "x-any-length";
 pub(crate) const AT_MOST: &str = "x-at-most";
 /// Values that the schema allows and the type refuses, because it has a parser or rules of its own.
 pub(crate) const REFUSED: &str = "x-refused";
+/// At the root: how many texts and how many integers the type was asked about. Absent: not asked, or by the first version.
+pub(crate) const PROBED: &str = "x-probed";
 /// Fields that a variant refuses unless they are null: the content of an adjacently tagged enum, where the variant has none.
 pub(crate) const WITHOUT: &str = "x-without";
 /// A field that is not always there, but may be written as null.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, Schema, Text};
+use super::{Kind, PROBED, Schema, Text};
 
 /// Texts that a type without a parser reads, all of them. Hardly any parser does.
 pub(crate) const ANY: [&str; 4] = ["text", "", "\u{1}", "A b"];
@@ -105,6 +105,33 @@ pub(crate) fn values() -> impl Iterator<Item = Value> {
     texts().map(Value::from).chain(integers.map(Value::from)).chain([json!(true), json!(false)])
 }
 
+/// How many of each are tried.
+pub(crate) fn counts() -> Value {
+    json!([texts().count(), integers().count()])
+}
+
+/// How many of the texts a type was asked about that this is the `x-probed` of: all unless it says otherwise.
+pub(super) fn asked_texts(probed: Option<&Value>) -> usize {
+    count(probed, 0)
+}
+
+fn count(probed: Option<&Value>, index: usize) -> usize {
+    let count = probed.and_then(|counts| counts.get(index)?.as_u64());
+    count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX)
+}
+
+/// Whether a type was asked about a value. A value that is no probe belongs to its schema.
+fn was_asked(probed: Option<&Value>, value: &Value) -> bool {
+    let (place, asked) = match value {
+        Value::String(text) => (texts().position(|known| known == text), count(probed, 0)),
+        Value::Number(number) => {
+            (integers().position(|known| number.as_i128() == Some(known)), count(probed, 1))
+        }
+        _ => return true,
+    };
+    place.is_none_or(|place| place < asked)
+}
+
 impl<'s> Schema<'s> {
     /// A value that the type reads: this one, or the first that is tried and that its schema allows, if it refuses this one.
     pub(crate) fn unrefused(self, sample: Value, kinds: &[Kind<'s>]) -> Value {
@@ -119,7 +146,9 @@ impl<'s> Schema<'s> {
 
     /// Whether it surely writes a value: where a schema tells a shape only, it is the one value that is known.
     pub(crate) fn writes(self, value: &Value) -> bool {
-        !self.refused().contains(&value) && self.kinds().iter().any(|kind| kind.writes(value))
+        // What a newer list of probes has, an older type was not asked about.
+        let is_known = was_asked(self.root.get(PROBED), value);
+        is_known && !self.refused().contains(&value) && self.kinds().iter().any(|kind| kind.writes(value))
     }
 }
 
