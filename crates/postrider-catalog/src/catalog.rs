@@ -46,7 +46,12 @@ use crate::reader::{self, DecodeFn};
 pub struct Catalog {
     file: CatalogFile,
     readers: HashMap<String, BTreeMap<u32, DecodeFn>>,
+    /// All that are used.
     upcasters: Upcasters,
+    /// Those that were given by hand.
+    given: Upcasters,
+    /// Those of the relays.
+    shared: Option<Upcasters>,
     /// Who publishes the events that are added.
     publisher: String,
 }
@@ -63,7 +68,7 @@ impl Catalog {
             events: Vec::new(),
             subscribers: Vec::new(),
         };
-        Self { file, readers: HashMap::new(), upcasters: Upcasters::new(), publisher }
+        Self { file, readers: HashMap::new(), upcasters: Upcasters::new(), given: Upcasters::new(), shared: None, publisher }
     }
 
     /// A catalog that is known as data only. What its types can't tell here, their schemas do.
@@ -75,7 +80,7 @@ impl Catalog {
                 readers.entry(event.name.clone()).or_default().insert(event.version, reader);
             }
         }
-        Self { readers, upcasters: Upcasters::new(), publisher: file.system.clone(), file }
+        Self { readers, upcasters: Upcasters::new(), given: Upcasters::new(), shared: None, publisher: file.system.clone(), file }
     }
 
     /// Names the program that publishes the events that are added from here on.
@@ -151,23 +156,45 @@ impl Catalog {
         self
     }
 
-    /// The upcasters of this system: the versions that they lead from are still read.
+    /// The upcasters of this system, besides those of its relays: the versions that they lead from are still read.
     #[must_use]
     pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
-        self.upcasters = upcasters;
-        for event in &mut self.file.events {
-            event.upcast_from = self.upcasters.versions(&event.name, event.version);
-        }
-        self
+        self.given = upcasters;
+        self.upcast()
     }
 
-    /// Adds the subscriptions of a relay.
+    /// Adds the subscriptions of a relay, and its upcasters. If others are given by [`upcasters`](Catalog::upcasters), they must have the
+    /// same steps: [`check`](Catalog::check) warns of those that a relay does not have.
     #[must_use]
     pub fn relay<S: Source>(mut self, relay: &Relay<S>) -> Self {
         for info in relay.subscriber_infos() {
             self = self.subscriber(info);
         }
+        let shared = self.shared.take().unwrap_or_default();
+        self.shared = Some(shared.with_steps_of(relay.shared_upcasters()));
+        self.upcast()
+    }
+
+    /// Works out which versions are still read.
+    fn upcast(mut self) -> Self {
+        self.upcasters = match &self.shared {
+            Some(shared) => self.given.clone().with_steps_of(shared),
+            None => self.given.clone(),
+        };
+        for event in &mut self.file.events {
+            // What another program's catalog says of its own upcasters stays.
+            event.upcast_from.extend(self.upcasters.versions(&event.name, event.version));
+            event.upcast_from.sort_unstable();
+            event.upcast_from.dedup();
+        }
         self
+    }
+
+    /// The steps that were given by hand, by event type and version, and that no relay of this catalog has.
+    pub(crate) fn steps_of_no_relay(&self) -> Vec<(&str, u32)> {
+        let Some(shared) = &self.shared else { return Vec::new() };
+        let known: Vec<(&str, u32)> = shared.steps().collect();
+        self.given.steps().filter(|step| !known.contains(step)).collect()
     }
 
     /// Adds a subscription, or a consumer of a broker's topics.

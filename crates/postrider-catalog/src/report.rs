@@ -118,7 +118,7 @@ impl Report {
 }
 
 impl Finding {
-    fn of(severity: Severity, event: &str, version: Option<u32>, reason: String) -> Self {
+    pub(crate) fn of(severity: Severity, event: &str, version: Option<u32>, reason: String) -> Self {
         Self {
             severity,
             event: event.to_owned(),

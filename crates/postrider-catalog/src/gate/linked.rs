@@ -23,6 +23,7 @@ impl Catalog {
         let mut report = check(self.file(), lock);
         // What the type reads after all: an alias, or a deserializer of its own.
         report.findings.retain(|finding| !self.reads(finding));
+        report.findings.extend(self.steps_of_no_relay().into_iter().map(step_of_no_relay));
         let said = said_already(&report);
         let events = self.file().by_name();
         for (name, locked) in &lock.events {
@@ -118,6 +119,15 @@ impl Catalog {
     fn read(&self, name: &str, version: u32, payload: &Value) -> Option<Result<(), String>> {
         let reader = self.reader_of(name, version)?;
         Some(reader(&recorded(name, version, payload), None))
+    }
+}
+
+/// An upcaster that is checked here, while the relay that delivers such events does without it.
+fn step_of_no_relay((name, from): (&str, u32)) -> Finding {
+    let reason = format!("the upcaster from version {from} was given to the catalog, but no relay of it has that step");
+    Finding {
+        advice: "Give it to the relay as well: Relay::upcasters.".into(),
+        ..Finding::of(Severity::Warning, name, None, reason)
     }
 }
 
