@@ -191,7 +191,7 @@ impl Check<'_> {
     }
 
     /// Whether the next event of this type and version is tried: the newest are, and some of all others, each as likely.
-    fn is_drawn(&mut self, event: &(String, u32)) -> bool {
+    fn is_drawn(&self, event: &(String, u32)) -> bool {
         let met = self.met.get(event).copied().unwrap_or_default();
         let newest = self.per_version.div_ceil(2) as u64;
         let drawn = self.per_version as u64 - newest.min(self.per_version as u64);

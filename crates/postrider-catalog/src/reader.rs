@@ -18,7 +18,7 @@ pub(crate) type DecodeFn = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), St
 
 /// Reads payloads as a type of which no field is known by name.
 pub(crate) fn without_schema<T: DeserializeOwned + Send + 'static>() -> DecodeFn {
-    named(HashSet::new())
+    named::<T>(HashSet::new())
 }
 
 /// Reads payloads as a type. An error names the fields that its schema names; the key of a map is a word of the payload.

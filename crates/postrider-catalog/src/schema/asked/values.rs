@@ -81,7 +81,9 @@ impl Place<'_> {
             marks.extend(length_mark(self.schema, self.pointer, self.reached, self.asked));
             marks.extend(self.emptied(&json!([])));
         }
-        if is_of(node, "object") && !node.contains_key("properties") {
+        let is_map = ["additionalProperties", "patternProperties"].iter().any(|keyword| node.contains_key(*keyword));
+        let is_part = ["properties", "oneOf", "anyOf", "allOf", "$ref"].iter().any(|keyword| node.contains_key(*keyword));
+        if is_of(node, "object") && is_map && !is_part {
             marks.extend(self.emptied(&json!({})));
         }
         marks
