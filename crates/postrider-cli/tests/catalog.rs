@@ -141,6 +141,18 @@ fn a_handler_without_an_event_and_a_cycle_are_warnings_in_every_format() {
 }
 
 #[test]
+fn a_name_with_another_version_than_the_events_is_a_warning() {
+    let folder = Folder::new();
+    for (version, warns) in [(1, false), (2, true)] {
+        folder.file("events.json", &catalog(version, &[1], &["order"]).replace("OrderPaid", "acme.order.paid.v1"));
+        let checked = postrider(&folder, &["catalog", "check", "--update"]);
+        let report = text(&checked.stdout);
+        assert_eq!(checked.status.code(), Some(0), "{report}");
+        assert_eq!(report.contains("its name ends with v1, but its version is 2"), warns, "{report}");
+    }
+}
+
+#[test]
 fn a_sink_names_the_schema_that_the_catalog_has() {
     let folder = Folder::new();
     folder.file("events.json", &catalog(1, &[], &["order"]));

@@ -73,6 +73,7 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     }
     let mut report = check(&catalog, &lock);
     report.check_names(&catalog, &config.catalog.conventions());
+    report.check_versions(&catalog);
     report.check_routes(&catalog);
     if arguments.against_log {
         let log = database::open(&config.store).await?;
