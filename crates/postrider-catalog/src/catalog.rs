@@ -62,13 +62,15 @@ impl Catalog {
     pub fn new(system: impl Into<String>) -> Self {
         let system = system.into();
         let publisher = system.clone();
-        let file = CatalogFile {
-            format: FORMAT,
-            system,
-            events: Vec::new(),
-            subscribers: Vec::new(),
-        };
-        Self { file, readers: HashMap::new(), upcasters: Upcasters::new(), given: Upcasters::new(), shared: None, publisher }
+        let file = CatalogFile { format: FORMAT, system, events: Vec::new(), subscribers: Vec::new() };
+        Self {
+            file,
+            readers: HashMap::new(),
+            upcasters: Upcasters::new(),
+            given: Upcasters::new(),
+            shared: None,
+            publisher,
+        }
     }
 
     /// A catalog that is known as data only. What its types can't tell here, their schemas do.
@@ -80,7 +82,14 @@ impl Catalog {
                 readers.entry(event.name.clone()).or_default().insert(event.version, reader);
             }
         }
-        Self { readers, upcasters: Upcasters::new(), given: Upcasters::new(), shared: None, publisher: file.system.clone(), file }
+        Self {
+            readers,
+            upcasters: Upcasters::new(),
+            given: Upcasters::new(),
+            shared: None,
+            publisher: file.system.clone(),
+            file,
+        }
     }
 
     /// Names the program that publishes the events that are added from here on.

@@ -86,7 +86,8 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
             counterexample: mismatch.shown.then_some(mismatch.example),
             ..finding(event, version, Some(reader))
         };
-        let new_reader = mismatches(&old.writes, new.reads());
+        let mut new_reader = mismatches(&old.writes, new.reads());
+        new_reader.extend(otherwise::unread(old, new, false));
         let is_hidden = Schema::new(new.reads()).is_unasked() && !Schema::new(&old.writes).is_unasked();
         if new_reader.is_empty() && is_hidden {
             let reason = "can't be compared, because the type rejects a payload that matches its own schema";
@@ -106,7 +107,7 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
             );
         }
         let mut old_reader = mismatches(&new.writes, old.reads());
-        old_reader.extend(otherwise::unread(&new.writes, old));
+        old_reader.extend(otherwise::unread(new, old, true));
         for mismatch in new_reader {
             add(unread(mismatch, ReaderVersion::New), all);
         }

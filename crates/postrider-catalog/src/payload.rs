@@ -47,7 +47,6 @@ fn answer<T: Serialize + DeserializeOwned>(payload: &Value) -> Answer {
         Some(Ok(written)) => Ok(written),
         Some(Err(error)) => Err(Unread {
             said: error.to_string(),
-            column: error.column(),
             left: text.len().saturating_sub(error.column()),
         }),
         None => Err(Unread::default()),

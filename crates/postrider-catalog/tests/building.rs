@@ -191,7 +191,13 @@ fn what_records_and_delivers_does_not_know_the_catalog() {
 
 #[test]
 fn the_upcasters_of_a_relay_are_those_of_the_catalog_and_others_are_a_warning() {
-    let step = |from| postrider::Upcasters::new().step("OrderPlaced", from, Ok::<serde_json::Value, std::convert::Infallible>);
+    let step = |from| {
+        postrider::Upcasters::new().step(
+            "OrderPlaced",
+            from,
+            Ok::<serde_json::Value, std::convert::Infallible>,
+        )
+    };
     let outbox = Outbox::new();
     let catalog = || Catalog::new("shop").mapping(&placed(3));
     let relay = Relay::new(&outbox).upcasters(step(2));
@@ -208,7 +214,8 @@ fn the_upcasters_of_a_relay_are_those_of_the_catalog_and_others_are_a_warning() 
 }
 
 fn placed(version: u32) -> EventMapping<OrderPlaced> {
-    EventMapping::new("OrderPlaced", "Order", |placed: &OrderPlaced| placed.order.to_string()).version(version)
+    EventMapping::new("OrderPlaced", "Order", |placed: &OrderPlaced| placed.order.to_string())
+        .version(version)
 }
 
 #[test]
@@ -218,7 +225,10 @@ fn publishers_are_named_and_joined() {
     let merged = shop.merge(billing.file().clone());
     let publishers: Vec<_> =
         merged.file().events.iter().map(|event| (event.name.as_str(), event.publishers.join("+"))).collect();
-    assert_eq!(publishers, [("LEDGER_POSTED", "ledger".to_owned()), ("OrderPlaced", "billing+shop".to_owned())]);
+    assert_eq!(
+        publishers,
+        [("LEDGER_POSTED", "ledger".to_owned()), ("OrderPlaced", "billing+shop".to_owned())]
+    );
     assert_eq!(merged.check(&Lock::new()).findings, []);
     // One that differs is still two events of one name.
     let other = Catalog::new("other").mapping(&placed(1).stream("else"));

@@ -1,10 +1,10 @@
 //! The lock's file, and what stays said of the schemas in it.
 
 use postrider::EventMapping;
-use postrider::catalog::{Catalog, Lock, Severity};
+use postrider::catalog::{Catalog, CatalogFile, Lock, Severity, render, schema_hash};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Paid {

@@ -136,7 +136,8 @@ fn a_handler_without_an_event_and_a_cycle_are_warnings_in_every_format() {
     let checked = postrider(&folder, &["catalog", "check", "--format", "json"]);
     assert_eq!(checked.status.code(), Some(0));
     let found: Value = serde_json::from_slice(&checked.stdout).expect("JSON");
-    let reasons: Vec<_> = found["findings"].as_array().expect("findings").iter().map(|found| &found["reason"]).collect();
+    let reasons: Vec<_> =
+        found["findings"].as_array().expect("findings").iter().map(|found| &found["reason"]).collect();
     assert_eq!((&found["passed"], reasons), (&json!(true), vec![&json!(unpublished), &json!(cycle)]));
 }
 
@@ -144,7 +145,10 @@ fn a_handler_without_an_event_and_a_cycle_are_warnings_in_every_format() {
 fn a_name_with_another_version_than_the_events_is_a_warning() {
     let folder = Folder::new();
     for (version, warns) in [(1, false), (2, true)] {
-        folder.file("events.json", &catalog(version, &[1], &["order"]).replace("OrderPaid", "acme.order.paid.v1"));
+        folder.file(
+            "events.json",
+            &catalog(version, &[1], &["order"]).replace("OrderPaid", "acme.order.paid.v1"),
+        );
         let checked = postrider(&folder, &["catalog", "check", "--update"]);
         let report = text(&checked.stdout);
         assert_eq!(checked.status.code(), Some(0), "{report}");

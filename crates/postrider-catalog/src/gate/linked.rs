@@ -124,7 +124,9 @@ impl Catalog {
 
 /// An upcaster that is checked here, while the relay that delivers such events does without it.
 fn step_of_no_relay((name, from): (&str, u32)) -> Finding {
-    let reason = format!("the upcaster from version {from} was given to the catalog, but no relay of it has that step");
+    let reason = format!(
+        "the upcaster from version {from} was given to the catalog, but no relay of it has that step"
+    );
     Finding {
         advice: "Give it to the relay as well: Relay::upcasters.".into(),
         ..Finding::of(Severity::Warning, name, None, reason)

@@ -26,7 +26,8 @@ pub(super) fn warn(event: &EventEntry, version: u32, locked: &LockedSchema, all:
             continue;
         }
         let reason = "is no longer known to the reader: what it held is lost";
-        let advice = "Keep the field. If it was renamed, read its old name: #[serde(alias)], stated by x-aliases.";
+        let advice =
+            "Keep the field. If it was renamed, read its old name: #[serde(alias)], stated by x-aliases.";
         add(warning(field, ReaderVersion::New, reason, advice), all);
         if unwritten.contains(field) {
             let reason = "is no longer written: the reader takes it as absent";

@@ -21,20 +21,21 @@ pub(super) fn warning(event: &EventEntry) -> Option<Finding> {
     })
 }
 
-/// What is known to be written and can't be read, or that nothing is known any more.
-pub(super) fn unread(writes: &serde_json::Value, old: &PayloadSchema) -> Option<Mismatch> {
-    let written = Schema::new(writes).written_otherwise()?;
-    let shown = !Schema::new(old.reads()).accepts(written);
-    let before = Schema::new(&old.writes);
-    let was_known = before.written_otherwise().is_none() && !before.is_unasked();
+/// What is known to be written and can't be read, or that it is no longer known what is written.
+pub(super) fn unread(writer: &PayloadSchema, reader: &PayloadSchema, is_new: bool) -> Option<Mismatch> {
+    let written = Schema::new(&writer.writes).written_otherwise()?;
+    let other = Schema::new(&reader.writes);
+    // A type that writes the same reads it as well, although its schema does not say so.
+    if other.written_otherwise() == Some(written) {
+        return None;
+    }
+    let shown = !Schema::new(reader.reads()).accepts(written);
+    let was_known = is_new && other.written_otherwise().is_none() && !other.is_unasked();
     let reason = "its type writes a payload that its schema does not allow";
+    let unknown = format!("{reason}, so what it writes is not known any more");
     (shown || was_known).then(|| Mismatch {
         field: String::new(),
-        reason: if shown {
-            reason.to_owned()
-        } else {
-            format!("{reason}, so what it writes is not known any more")
-        },
+        reason: if shown { reason.to_owned() } else { unknown },
         example: written.clone(),
         certain: true,
         shown,

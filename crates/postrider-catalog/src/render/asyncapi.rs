@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::draft7::{component_name, schemas};
 use super::pretty;
-use crate::schema_hash;
 use crate::routes::Routes;
+use crate::schema_hash;
 use crate::{CatalogFile, EventEntry, topics};
 
 /// The catalog as an AsyncAPI 3.0 document in JSON.

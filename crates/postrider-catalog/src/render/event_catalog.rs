@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{RenderedFile, pretty};
-use crate::schema_hash;
 use crate::routes::{Route, Routes};
+use crate::schema_hash;
 use crate::{CatalogFile, EventEntry, topics};
 
 /// The version of domains, services and channels: the catalog knows versions of events only.

@@ -20,8 +20,6 @@ pub(crate) type Answer = Result<Option<Value>, Unread>;
 pub(crate) struct Unread {
     /// The error.
     pub(crate) said: String,
-    /// How far it came in the text.
-    pub(crate) column: usize,
     /// How many bytes were left.
     pub(crate) left: usize,
 }

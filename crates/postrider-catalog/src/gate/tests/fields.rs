@@ -118,7 +118,8 @@ fn an_optional_field_that_is_removed_or_renamed_is_a_warning_in_each_direction()
         lines: Vec<Renamed>,
     }
     let report = compared::<Old, New>();
-    let found: Vec<_> = report.findings.iter().map(|finding| (finding.severity, finding.sentence())).collect();
+    let found: Vec<_> =
+        report.findings.iter().map(|finding| (finding.severity, finding.sentence())).collect();
     let warnings = [
         "OrderPaid version 1: a new program on old events: field `lines[].note` is no longer known to the reader: what it held is lost",
         "OrderPaid version 1: an old program on new events: field `lines[].note` is no longer written: the reader takes it as absent",

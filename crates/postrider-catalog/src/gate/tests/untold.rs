@@ -11,6 +11,14 @@ changes! {
                 amount: u64,
             }
         } breaks OldReader;
+    an_integer_is_no_longer_written_as_text:
+        {
+            pub struct Payload {
+                #[serde(serialize_with = "as_text", deserialize_with = "number_or_text")]
+                amount: u64,
+            }
+        } =>
+        { pub struct Payload { amount: u64 } } breaks NewReader;
     an_integer_deep_inside_is_written_as_text:
         { pub struct Line { price: u64 } pub struct Payload { lines: Option<Vec<Line>> } } =>
         {

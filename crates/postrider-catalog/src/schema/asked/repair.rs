@@ -13,14 +13,17 @@ const MOST_ITEMS: usize = 2;
 
 /// Marks what the type refuses of the sample, until it reads the rest. Whether it does.
 pub(super) fn repair(schema: &mut Value, asked: Asked<'_>, is_read: bool) -> bool {
+    let before = schema.clone();
     for _ in 0..MOST {
         let Err(unread) = asked(&Schema::new(schema).sample()) else { return true };
         let mended = is_read.then(|| with_missing_field(schema, asked, &unread)).flatten();
         match mended.or_else(|| with_other_value(schema, asked, &unread)) {
             Some(mended) => *schema = mended,
-            None => return false,
+            None => break,
         }
     }
+    // What was marked on the way led nowhere.
+    *schema = before;
     false
 }
 
@@ -100,7 +103,7 @@ fn with_other(schema: &Value, pointer: &str, asked: Asked<'_>, unread: &Unread) 
         match asked(&sample) {
             Ok(_) => return Some(mended),
             // Nearer to the end, and not because what comes after it is shorter now.
-            Err(next) if next.left < unread.left && next.column != unread.column => return Some(mended),
+            Err(next) if next.left < unread.left && next.said != unread.said => return Some(mended),
             Err(_) => refused.push(value),
         }
     }
@@ -122,9 +125,14 @@ fn with_more(schema: &Value, pointer: &str, asked: Asked<'_>, unread: &Unread) -
         }
         match asked(&sample) {
             Ok(_) => return Some(mended),
-            Err(next) if next.said != unread.said => return Some(mended),
+            Err(next) if without_place(&next.said) != without_place(&unread.said) => return Some(mended),
             Err(_) => {}
         }
     }
     None
+}
+
+/// An error without its place in the text, which moves with what stands before it.
+fn without_place(said: &str) -> &str {
+    said.rsplit_once(" at line ").map_or(said, |(said, _)| said)
 }

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use super::reached::{self, Reached};
 use super::{Asked, set};
 use crate::schema::sample::integer;
-use crate::schema::{ANY_LENGTH, ANY_TEXT, AT_MOST, REFUSED, Schema, Text, ZERO, integers, probes, text};
+use crate::schema::{
+    ANY_LENGTH, ANY_TEXT, AT_MOST, Array, Kind, REFUSED, Schema, Text, ZERO, integers, probes, text,
+};
 
 /// The longest list that is tried.
 const LONGEST: usize = 10_000;
@@ -56,7 +58,8 @@ impl Place<'_> {
         let nulls =
             node.get("enum").and_then(Value::as_array).is_some_and(|names| names.contains(&Value::Null));
         // An option may be written as null and not be read from it.
-        let null = (is_read && (nulls || is_of(node, "null"))).then(|| refused(&[Value::Null])).flatten();
+        let may_be_null = is_read && (nulls || is_of(node, "null")) && self.is_reached();
+        let null = may_be_null.then(|| refused(&[Value::Null])).flatten();
         if node.contains_key("const") || node.contains_key("enum") {
             return null.into_iter().collect();
         }
@@ -75,28 +78,61 @@ impl Place<'_> {
             marks.extend(number_mark(&reads));
         }
         if is_of(node, "boolean") {
-            marks.extend(refused(&[json!(true), json!(false)]));
+            // Where both are refused, something else is wrong.
+            let one = |(_, values): &(&str, Value)| values.as_array().is_some_and(|values| values.len() == 1);
+            marks.extend(refused(&[json!(true), json!(false)]).filter(one));
         }
         if is_of(node, "array") {
             marks.extend(length_mark(self.schema, self.pointer, self.reached, self.asked));
-            marks.extend(self.emptied(&json!([])));
+            if !node.contains_key("minItems") {
+                marks.extend(self.too_short());
+            }
         }
-        let is_map = ["additionalProperties", "patternProperties"].iter().any(|keyword| node.contains_key(*keyword));
-        let is_part = ["properties", "oneOf", "anyOf", "allOf", "$ref"].iter().any(|keyword| node.contains_key(*keyword));
+        let is_map =
+            ["additionalProperties", "patternProperties"].iter().any(|keyword| node.contains_key(*keyword));
+        let is_part = ["properties", "oneOf", "anyOf", "allOf", "$ref"]
+            .iter()
+            .any(|keyword| node.contains_key(*keyword));
         if is_of(node, "object") && is_map && !is_part {
-            marks.extend(self.emptied(&json!({})));
+            marks.extend(self.too_short());
         }
         marks
     }
 
-    /// Whether a list or a map may be empty. What was found before, where only a longer one was read, is tried again.
-    fn emptied(&self, empty: &Value) -> Mark {
-        let known = self.node.get(REFUSED).and_then(Value::as_array).filter(|known| known.contains(empty));
-        match ((self.asked)(&self.reached.with(empty)).is_ok(), known) {
-            (true, Some(_)) => Some((REFUSED, json!([]))),
-            (false, None) if !self.node.contains_key("minItems") => Some((REFUSED, json!([empty]))),
-            _ => None,
+    /// Whether the type reads a value of the place that is not null.
+    fn is_reached(&self) -> bool {
+        let whole = self.schema.pointer(&self.reached.whole);
+        let sample = whole.map(|whole| Schema::new(self.schema).at(whole).sample());
+        sample.is_some_and(|sample| !sample.is_null() && (self.asked)(&self.reached.with(&sample)).is_ok())
+    }
+
+    /// The shortest lists or maps that the type refuses; nothing if it reads none. What was found before, where only a longer one was
+    /// read, is tried again.
+    fn too_short(&self) -> Mark {
+        let lengths = self.lengths();
+        let read = lengths.iter().position(|value| (self.asked)(&self.reached.with(value)).is_ok())?;
+        match (read, self.node.contains_key(REFUSED)) {
+            (0, true) => Some((REFUSED, json!([]))),
+            (0, false) => None,
+            (shortest, _) => Some((REFUSED, json!(lengths[..shortest]))),
         }
+    }
+
+    /// An empty list or map, and longer ones.
+    fn lengths(&self) -> Vec<Value> {
+        let place = Schema::new(self.schema).at(self.schema.pointer(self.pointer).unwrap_or(&Value::Null));
+        let of_kind = |kind: &Kind<'_>| match kind {
+            Kind::Array(Array { items: Some(items), length: None, .. }) => {
+                let item = items.sample();
+                Some((0..=2).map(|length| json!(vec![item.clone(); length])).collect())
+            }
+            Kind::Object(object) => {
+                let filled = object.sample_with_unknown();
+                (!filled.is_empty()).then(|| vec![json!({}), Value::Object(filled)])
+            }
+            _ => None,
+        };
+        place.kinds().iter().find_map(of_kind).unwrap_or_default()
     }
 }
 

@@ -69,9 +69,12 @@ impl Walk {
         }
         // A map may write it under any name.
         if written.rest.written().is_none() {
-            let is_written = |name: &str| written.fields.iter().any(|field| {
-                read.read_from(field.name).is_some_and(|reader| reader.name == name)
-            });
+            let is_written = |name: &str| {
+                written
+                    .fields
+                    .iter()
+                    .any(|field| read.read_from(field.name).is_some_and(|reader| reader.name == name))
+            };
             let optional = read.fields.iter().filter(|field| !field.required && !is_written(field.name));
             self.unwritten.extend(optional.map(|field| below(field.name)));
         }

@@ -8,11 +8,7 @@ use crate::schema::words::list;
 use crate::schema::{Kind, Schema, Text, probes};
 
 /// An integer that the writer's range has and none of the reader's. A rule of the writer's type may leave none.
-pub(super) fn range(
-    (least, most): (i128, i128),
-    writes: Schema<'_>,
-    readable: &[Kind<'_>],
-) -> Vec<Mismatch> {
+pub(super) fn range((least, most): (i128, i128), writes: Schema<'_>, readable: &[Kind<'_>]) -> Vec<Mismatch> {
     let mut ranges = Vec::new();
     for kind in readable {
         match kind {
