@@ -20,7 +20,8 @@ const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
   test [WITHOUT] [-- ARGS]         run all tests, several programs at once, with the servers they need; or cargo test ARGS with them
-  soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1); without options, then `requirements --mutants`
+  soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1); without options, then
+                                   `requirements --mutants` and `bench catalog --quick`
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
   compat [VERSION...] [-- NAME...] run the suite on every PostgreSQL from 13 to 18, MariaDB 10.11, 11.4, 11.8 and MySQL 9.7, or on those named;
                                    with NAMEs only the tests with one of them in their name
@@ -225,11 +226,20 @@ fn bench(subject: &str, options: &[&str]) -> Result<u8, TaskError> {
                 return Ok(code);
             }
         }
-        let mut cargo = workspace::cargo();
-        let program = format!("bench-{subject}");
-        cargo.args(["run", "--release", "-p", "postrider-bench", "--bin", &program, "--"]).args(options);
-        foreground.run(cargo.envs(session.environment()))
+        bench_program(foreground, subject, options, &session.environment())
     })
+}
+
+fn bench_program(
+    foreground: &Foreground,
+    subject: &str,
+    options: &[&str],
+    variables: &[(&str, String)],
+) -> Result<u8, TaskError> {
+    let mut cargo = workspace::cargo();
+    let program = format!("bench-{subject}");
+    cargo.args(["run", "--release", "-p", "postrider-bench", "--bin", &program, "--"]).args(options);
+    foreground.run(cargo.envs(variables.iter().map(|(name, value)| (name, value))))
 }
 
 /// Whether the PostgreSQL of this machine can count statements; a server that is told to and can't does not start.
@@ -254,8 +264,13 @@ fn tests(options: &[&str], variables: &[(&str, &str)]) -> Result<u8, TaskError> 
     let Some(kinds) = kinds(parts.next().unwrap_or_default()) else { return Ok(misused()) };
     let extra = parts.next().unwrap_or_default();
     interruptible(|foreground| match run_tests(foreground, &kinds, extra, variables)? {
-        // The whole soak also tries whether the tests of the requirements can fail.
-        0 if options.is_empty() && !variables.is_empty() => mutants::run(foreground, mutants::COUNT, &[]),
+        // The whole soak also tries whether the tests of the requirements can fail, and how the work of a catalog grows.
+        0 if options.is_empty() && !variables.is_empty() => {
+            match mutants::run(foreground, mutants::COUNT, &[])? {
+                0 => bench_program(foreground, "catalog", &["--quick"], &[]),
+                code => Ok(code),
+            }
+        }
         code => Ok(code),
     })
 }

@@ -46,19 +46,31 @@ use crate::reader::{self, DecodeFn};
 pub struct Catalog {
     file: CatalogFile,
     readers: HashMap<String, BTreeMap<u32, DecodeFn>>,
+    /// All that are used.
     upcasters: Upcasters,
+    /// Those that were given by hand.
+    given: Upcasters,
+    /// Those of the relays.
+    shared: Option<Upcasters>,
+    /// Who publishes the events that are added.
+    publisher: String,
 }
 
 impl Catalog {
-    /// An empty catalog. The system is the publisher of the events that are added.
+    /// An empty catalog. The system is the publisher of the events that are added, until [`published_by`](Catalog::published_by) names
+    /// another.
     pub fn new(system: impl Into<String>) -> Self {
-        let file = CatalogFile {
-            format: FORMAT,
-            system: system.into(),
-            events: Vec::new(),
-            subscribers: Vec::new(),
-        };
-        Self { file, readers: HashMap::new(), upcasters: Upcasters::new() }
+        let system = system.into();
+        let publisher = system.clone();
+        let file = CatalogFile { format: FORMAT, system, events: Vec::new(), subscribers: Vec::new() };
+        Self {
+            file,
+            readers: HashMap::new(),
+            upcasters: Upcasters::new(),
+            given: Upcasters::new(),
+            shared: None,
+            publisher,
+        }
     }
 
     /// A catalog that is known as data only. What its types can't tell here, their schemas do.
@@ -70,7 +82,35 @@ impl Catalog {
                 readers.entry(event.name.clone()).or_default().insert(event.version, reader);
             }
         }
-        Self { readers, file, upcasters: Upcasters::new() }
+        Self {
+            readers,
+            upcasters: Upcasters::new(),
+            given: Upcasters::new(),
+            shared: None,
+            publisher: file.system.clone(),
+            file,
+        }
+    }
+
+    /// Names the program that publishes the events that are added from here on.
+    #[must_use]
+    pub fn published_by(mut self, program: impl Into<String>) -> Self {
+        self.publisher = program.into();
+        self
+    }
+
+    /// Adds the events and subscribers of another catalog, such as that of another program. An event that both have the same way gets the
+    /// publishers of both. Its types are not linked in by this.
+    #[must_use]
+    pub fn merge(mut self, other: CatalogFile) -> Self {
+        other.events.into_iter().for_each(|entry| self.insert(entry));
+        for subscriber in other.subscribers {
+            if !self.file.subscribers.contains(&subscriber) {
+                self.file.subscribers.push(subscriber);
+            }
+        }
+        self.file.subscribers.sort_by(|one, other| one.name.cmp(&other.name));
+        self
     }
 
     /// Adds an event that this system records and can read.
@@ -91,6 +131,13 @@ impl Catalog {
     /// Adds an event whose type has no schema. Its name and version are checked, its fields are not.
     #[must_use]
     pub fn without_schema<E: Event>(self) -> Self {
+        self.add(EventInfo::of::<E>(), None)
+    }
+
+    /// Adds the same for a type that can be read here: the payloads of a log are tried on it.
+    #[must_use]
+    pub fn event_without_schema<E: Event + DeserializeOwned + Send + 'static>(mut self) -> Self {
+        self.read_by(EventInfo::of::<E>(), reader::without_schema::<E>());
         self.add(EventInfo::of::<E>(), None)
     }
 
@@ -118,23 +165,45 @@ impl Catalog {
         self
     }
 
-    /// The upcasters of this system: the versions that they lead from are still read.
+    /// The upcasters of this system, besides those of its relays: the versions that they lead from are still read.
     #[must_use]
     pub fn upcasters(mut self, upcasters: Upcasters) -> Self {
-        self.upcasters = upcasters;
-        for event in &mut self.file.events {
-            event.upcast_from = self.upcasters.versions(&event.name, event.version);
-        }
-        self
+        self.given = upcasters;
+        self.upcast()
     }
 
-    /// Adds the subscriptions of a relay.
+    /// Adds the subscriptions of a relay, and its upcasters. If others are given by [`upcasters`](Catalog::upcasters), they must have the
+    /// same steps: [`check`](Catalog::check) warns of those that a relay does not have.
     #[must_use]
     pub fn relay<S: Source>(mut self, relay: &Relay<S>) -> Self {
         for info in relay.subscriber_infos() {
             self = self.subscriber(info);
         }
+        let shared = self.shared.take().unwrap_or_default();
+        self.shared = Some(shared.with_steps_of(relay.shared_upcasters()));
+        self.upcast()
+    }
+
+    /// Works out which versions are still read.
+    fn upcast(mut self) -> Self {
+        self.upcasters = match &self.shared {
+            Some(shared) => self.given.clone().with_steps_of(shared),
+            None => self.given.clone(),
+        };
+        for event in &mut self.file.events {
+            // What another program's catalog says of its own upcasters stays.
+            event.upcast_from.extend(self.upcasters.versions(&event.name, event.version));
+            event.upcast_from.sort_unstable();
+            event.upcast_from.dedup();
+        }
         self
+    }
+
+    /// The steps that were given by hand, by event type and version, and that no relay of this catalog has.
+    pub(crate) fn steps_of_no_relay(&self) -> Vec<(&str, u32)> {
+        let Some(shared) = &self.shared else { return Vec::new() };
+        let known: Vec<(&str, u32)> = shared.steps().collect();
+        self.given.steps().filter(|step| !known.contains(step)).collect()
     }
 
     /// Adds a subscription, or a consumer of a broker's topics.
@@ -215,7 +284,7 @@ impl Catalog {
             aggregate: info.aggregate,
             ordering_key: info.ordering_key.unwrap_or_else(|| "aggregate".to_owned()),
             sequenced: info.sequenced,
-            publishers: vec![self.file.system.clone()],
+            publishers: vec![self.publisher.clone()],
             upcast_from,
             payload,
         });
@@ -226,12 +295,19 @@ impl Catalog {
         let events = &mut self.file.events;
         let place =
             events.partition_point(|event| (&event.name, event.version) < (&entry.name, entry.version));
-        let alike = events[place..]
-            .iter()
-            .take_while(|event| (&event.name, event.version) == (&entry.name, entry.version));
-        // The same event twice says nothing new; one that differs is reported by `check`.
-        if !alike.clone().any(|event| event == &entry) {
-            events.insert(place + alike.count(), entry);
+        let is_alike = |event: &EventEntry| (&event.name, event.version) == (&entry.name, entry.version);
+        let alike = events[place..].iter().take_while(|event| is_alike(event)).count();
+        // The same event twice says nothing new but who publishes it; one that differs is reported by `check`.
+        let same = |event: &&mut EventEntry| {
+            **event == EventEntry { publishers: event.publishers.clone(), ..entry.clone() }
+        };
+        match events[place..place + alike].iter_mut().find(same) {
+            Some(known) => {
+                known.publishers.extend(entry.publishers);
+                known.publishers.sort();
+                known.publishers.dedup();
+            }
+            None => events.insert(place + alike, entry),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The events that are really there, read by the types that are there now.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use postrider_core::{EventQuery, Headers, Inspect, OffsetDateTime, Payload, Recorded, Result, Uuid};
@@ -16,7 +16,8 @@ const PAGE: u32 = 5_000;
 /// How much of a log a check reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogCheck {
-    /// The most events of each type and version. Default: 1,000.
+    /// How many events of each type and version are tried: half of them the newest, the others drawn from all rows that are older.
+    /// What is drawn is tried at once, so it is a few times this number where a log is long. Default: 1,000.
     pub per_version: usize,
     /// The most rows of the log and the archive to read. Default: 1,000,000.
     pub rows: u64,
@@ -43,8 +44,12 @@ pub struct LogReport {
     pub skipped: u64,
     /// The number of events that the catalog has and nothing here can read, by type: their types are not linked in, or have no schema.
     pub unlinked: BTreeMap<String, u64>,
-    /// The events of the catalog of which none was tried, although older rows were not read: they may have some.
-    pub not_reached: Vec<String>,
+    /// The number of events that were read and not tried, because enough of their type and version were: see
+    /// [`LogCheck::per_version`].
+    pub passed_over: BTreeMap<(String, u32), u64>,
+    /// The events of the catalog, with each version that can be read, of which no row was met, although older rows were not read: they
+    /// may have some.
+    pub not_reached: Vec<(String, u32)>,
     /// The rows that were read.
     pub rows: u64,
     /// Whether the whole log and archive was read.
@@ -87,14 +92,23 @@ impl LogReport {
                 "note: {unlinked} events were not checked, because no type is registered for: {names}\n"
             ),
         };
-        let not_reached = match self.not_reached.join(", ") {
+        let named = |(name, version): &(String, u32)| format!("{name} version {version}");
+        let passed_over: String = self
+            .passed_over
+            .iter()
+            .map(|(event, count)| {
+                let tried = self.tried.get(event).copied().unwrap_or_default();
+                format!("note: {tried} of {} events of {} were tried\n", count + tried as u64, named(event))
+            })
+            .collect();
+        let not_reached = match self.not_reached.iter().map(named).collect::<Vec<_>>().join(", ") {
             names if names.is_empty() => String::new(),
             names => format!("note: the rows read contain no {names}; older rows may\n"),
         };
         let tried: usize = self.tried.values().sum();
         let whole = if self.complete { "" } else { "; older rows were not read" };
         format!(
-            "{skipped}{unlinked}{not_reached}{tried} events of the log tried, {} can't be read{whole}",
+            "{skipped}{unlinked}{passed_over}{not_reached}{tried} events of the log tried, {} can't be read{whole}",
             self.unreadable.len()
         )
     }
@@ -119,7 +133,8 @@ impl fmt::Display for LogReport {
 
 /// Runs the payloads of the log and of the archive through the current upcasters and types, and reports which of them fail.
 ///
-/// The newest events of each type and version are tried, up to [`LogCheck::per_version`]. Only an application can do this, because it
+/// Of each type and version, the newest events are tried and some of all others: see [`LogCheck::per_version`]. The same log gives the
+/// same report. Only an application can do this, because it
 /// has the types: link it into a small program of yours, or into a test.
 ///
 /// *Guarantees*: reads in short statements and changes nothing; the report holds no payload. *On failure*: the error of the store.
@@ -128,6 +143,7 @@ pub async fn check_log(catalog: &Catalog, log: &dyn Inspect, options: &LogCheck)
         catalog,
         newest: catalog.file().newest(),
         per_version: options.per_version,
+        met: HashMap::new(),
         report: LogReport::default(),
     };
     let mut query = EventQuery { from: options.from, limit: PAGE, rows: PAGE, ..EventQuery::default() };
@@ -156,23 +172,40 @@ struct Check<'c> {
     catalog: &'c Catalog,
     newest: HashMap<&'c str, &'c EventEntry>,
     per_version: usize,
+    /// The rows of each type and version.
+    met: HashMap<(String, u32), u64>,
     report: LogReport,
 }
 
 impl Check<'_> {
-    /// The events that can be read here and of which none was met.
-    fn not_reached(&self) -> Vec<String> {
-        let met: HashSet<&str> = self.report.tried.keys().map(|(name, _)| name.as_str()).collect();
-        let names = self.newest.keys().filter(|name| self.catalog.reader(name).is_some());
-        let mut names: Vec<String> =
-            names.filter(|name| !met.contains(**name)).map(|name| (*name).to_owned()).collect();
-        names.sort();
-        names
+    /// The events, with their versions, that can be read here and of which none was met.
+    fn not_reached(&self) -> Vec<(String, u32)> {
+        let mut events = BTreeSet::new();
+        for event in &self.catalog.file().events {
+            if self.catalog.reader_of(&event.name, event.version).is_some() {
+                let versions = event.upcast_from.iter().copied().chain([event.version]);
+                events.extend(versions.map(|version| (event.name.clone(), version)));
+            }
+        }
+        events.into_iter().filter(|event| !self.met.contains_key(event)).collect()
+    }
+
+    /// Whether the next event of this type and version is tried: the newest are, and some of all others, each as likely.
+    fn is_drawn(&self, event: &(String, u32)) -> bool {
+        let met = self.met.get(event).copied().unwrap_or_default();
+        let newest = self.per_version.div_ceil(2) as u64;
+        let drawn = self.per_version as u64 - newest.min(self.per_version as u64);
+        match met.checked_sub(newest + 1) {
+            None => true,
+            Some(older) => scattered(older) % (older + 1) < drawn,
+        }
     }
 
     fn try_event(&mut self, event: &Recorded, archived: bool) {
         let version = event.headers.schema_version();
         let name: &str = &event.event_type;
+        let subject = (name.to_owned(), version);
+        *self.met.entry(subject.clone()).or_default() += 1;
         let entry = self.newest.get(name).copied();
         let Some((newest, _)) = self.catalog.reader(name) else {
             match entry {
@@ -185,11 +218,11 @@ impl Check<'_> {
             self.report.skipped += 1;
             return;
         }
-        let tried = self.report.tried.entry((name.to_owned(), version)).or_default();
-        if *tried >= self.per_version {
+        if !self.is_drawn(&subject) {
+            *self.report.passed_over.entry(subject).or_default() += 1;
             return;
         }
-        *tried += 1;
+        *self.report.tried.entry(subject).or_default() += 1;
         if let Err(reason) = self.try_to_read(event, version, newest) {
             self.report.unreadable.push(Unreadable {
                 event_id: event.event_id,
@@ -223,6 +256,14 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// A number that looks random, and is always the same for the same number (SplitMix64).
+fn scattered(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// An event with this payload, as a reader gets it.

@@ -1,6 +1,8 @@
 //! The gate: a catalog against the lock, as serde would read it, in both directions.
 
 mod linked;
+mod lost;
+mod otherwise;
 
 use crate::lock::{Lock, LockedEvent, LockedSchema};
 use crate::model::{CatalogFile, EventEntry};
@@ -23,6 +25,7 @@ pub fn check(catalog: &CatalogFile, lock: &Lock) -> Report {
     };
     report.findings.extend(catalog.twins().into_iter().map(twin));
     report.findings.extend(catalog.events.iter().filter(|event| is_unasked(event)).map(unasked));
+    report.findings.extend(catalog.events.iter().filter_map(otherwise::warning));
     let events = catalog.by_name();
     for (name, locked) in &lock.events {
         match events.get(name.as_str()) {
@@ -45,6 +48,7 @@ fn compare(entries: &[&EventEntry], locked: &LockedEvent, report: &mut Report) {
             }
             // An older schema would say it again forever.
             if let Some(last) = schemas.last() {
+                lost::warn(event, *version, last, &mut found);
                 lost_schema(event, *version, last, &mut found);
                 moved(event, *version, last, &mut found);
             }
@@ -82,7 +86,8 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
             counterexample: mismatch.shown.then_some(mismatch.example),
             ..finding(event, version, Some(reader))
         };
-        let new_reader = mismatches(&old.writes, new.reads());
+        let mut new_reader = mismatches(&old.writes, new.reads());
+        new_reader.extend(otherwise::unread(old, new, false));
         let is_hidden = Schema::new(new.reads()).is_unasked() && !Schema::new(&old.writes).is_unasked();
         if new_reader.is_empty() && is_hidden {
             let reason = "can't be compared, because the type rejects a payload that matches its own schema";
@@ -101,7 +106,8 @@ fn same_version(event: &EventEntry, version: u32, locked: &LockedSchema, all: &m
                 all,
             );
         }
-        let old_reader = mismatches(&new.writes, old.reads());
+        let mut old_reader = mismatches(&new.writes, old.reads());
+        old_reader.extend(otherwise::unread(new, old, true));
         for mismatch in new_reader {
             add(unread(mismatch, ReaderVersion::New), all);
         }

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::invalid;
 use crate::model::{CatalogFile, EventEntry, PayloadSchema};
+use crate::schema::PROBED;
 
 /// The format of a lock's file that this version writes.
 pub const LOCK_FORMAT: u32 = 1;
@@ -126,13 +127,22 @@ impl LockedSchema {
 pub fn schema_hash(payload: Option<&PayloadSchema>) -> String {
     // Keys are sorted whatever the features of serde_json in the application are, so equal schemas have equal texts.
     let sorted = payload.map(|payload| PayloadSchema {
-        writes: sorted(&payload.writes),
-        reads: payload.reads.as_ref().map(sorted),
+        writes: hashed(&payload.writes),
+        reads: payload.reads.as_ref().map(hashed),
     });
     let text = serde_json::to_vec(&sorted).unwrap_or_default();
     let digest = Sha256::digest(text);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
+}
+
+/// A schema as it is hashed: how much its type was asked says nothing of the type.
+fn hashed(schema: &Value) -> Value {
+    let mut schema = sorted(schema);
+    if let Value::Object(root) = &mut schema {
+        root.remove(PROBED);
+    }
+    schema
 }
 
 /// A value whose keys are inserted by name, on every level.
@@ -149,17 +159,30 @@ fn sorted(value: &Value) -> Value {
 
 impl CatalogFile {
     /// The `dataschema` of each event with a schema. In the template, `{name}`, `{version}` and `{hash}` (the SHA-256 of the schema, in hex) are
-    /// replaced: `urn:sha256:{hash}`, or the address of a registry of yours.
+    /// replaced; characters of a name that a URI does not hold are percent-encoded: `urn:sha256:{hash}`, or the address of a registry of yours.
     pub fn data_schemas(&self, template: &str) -> DataSchemas {
         let with_schema = self.events.iter().filter(|event| event.payload.is_some());
         let uri = |event: &EventEntry| {
             let hash = schema_hash(event.payload.as_ref());
             let hash = hash.trim_start_matches("sha256:");
             template
-                .replace("{name}", &event.name)
+                .replace("{name}", &encoded(&event.name))
                 .replace("{version}", &event.version.to_string())
                 .replace("{hash}", hash)
         };
         with_schema.map(|event| (event.name.clone(), event.version, uri(event))).collect()
     }
+}
+
+/// A name as a part of a URI: everything but letters, digits and `-._~` is percent-encoded.
+fn encoded(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
 }

@@ -16,6 +16,9 @@ pub(crate) fn of<T: JsonSchema + Serialize + DeserializeOwned>() -> PayloadSchem
     let (mut writes, mut reads) = sides::<T>();
     asked::mark_written(&mut writes, &answer::<T>);
     asked::mark_read(&mut reads, &answer::<T>);
+    asked::mark_otherwise(&mut writes, &reads, &answer::<T>);
+    asked::mark_probed(&mut writes);
+    asked::mark_probed(&mut reads);
     joined(writes, reads)
 }
 
@@ -44,7 +47,6 @@ fn answer<T: Serialize + DeserializeOwned>(payload: &Value) -> Answer {
         Some(Ok(written)) => Ok(written),
         Some(Err(error)) => Err(Unread {
             said: error.to_string(),
-            column: error.column(),
             left: text.len().saturating_sub(error.column()),
         }),
         None => Err(Unread::default()),

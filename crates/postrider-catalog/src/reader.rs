@@ -16,10 +16,20 @@ use crate::schema::Schema;
 /// Reads a payload as the type of an event; the error does not quote the payload.
 pub(crate) type DecodeFn = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), String> + Send + Sync>;
 
+/// Reads payloads as a type of which no field is known by name.
+pub(crate) fn without_schema<T: DeserializeOwned + Send + 'static>() -> DecodeFn {
+    named::<T>(HashSet::new())
+}
+
 /// Reads payloads as a type. An error names the fields that its schema names; the key of a map is a word of the payload.
 pub(crate) fn of<T: DeserializeOwned + Send + 'static>(payload: &PayloadSchema) -> DecodeFn {
     let mut names = HashSet::new();
     collect(payload.reads(), &mut names);
+    named::<T>(names)
+}
+
+/// Reads payloads as a type, of which these fields may be named.
+fn named<T: DeserializeOwned + Send + 'static>(names: HashSet<String>) -> DecodeFn {
     Arc::new(move |event, newer| {
         let again = newer.clone();
         match quietly(|| T::decode(event, newer)) {
@@ -104,9 +114,28 @@ fn without_payload(error: &serde_json::Error) -> String {
     if core.starts_with("unknown field") {
         return "it has a field that its type denies".to_owned();
     }
-    match core.rfind(", expected ") {
+    // Only what serde says by itself ends so: a type's own text may quote the payload there too.
+    let is_serdes = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant "]
+        .iter()
+        .any(|beginning| core.starts_with(beginning));
+    match core.rfind(", expected ").filter(|_| is_serdes) {
         Some(at) => format!("expected {}", &core[at + ", expected ".len()..]),
         None if error.is_syntax() || error.is_eof() => "it is not valid JSON".to_owned(),
         None => "its type rejects it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::Error as _;
+
+    use super::without_payload;
+
+    #[test]
+    fn what_a_type_says_by_itself_is_not_repeated() {
+        let own = serde_json::Error::custom("bad code secret, expected something unlike secret");
+        assert_eq!(without_payload(&own), "its type rejects it");
+        let serdes = serde_json::from_str::<u64>("\"secret\"").expect_err("no integer");
+        assert_eq!(without_payload(&serdes), "expected u64");
     }
 }

@@ -89,6 +89,19 @@ impl Report {
         }
     }
 
+    /// Adds a warning for each name that ends with another version than the event has, as `acme.order.paid.v1` with version 2.
+    pub fn check_versions(&mut self, catalog: &CatalogFile) {
+        for event in &catalog.events {
+            let named = event.name.rsplit_once(".v").and_then(|(_, number)| number.parse::<u32>().ok());
+            if let Some(named) = named.filter(|named| *named != event.version) {
+                let reason = format!("its name ends with v{named}, but its version is {}", event.version);
+                let finding = Finding::of(Severity::Warning, &event.name, Some(event.version), reason);
+                let advice = "Readers go by the version. A new name is a new event: raise the version with upcasters, or publish both names for a time.";
+                self.findings.push(Finding { advice: advice.into(), ..finding });
+            }
+        }
+    }
+
     /// Adds what is odd in the catalog itself, such as a handler for an event that nobody publishes.
     pub fn check_routes(&mut self, catalog: &CatalogFile) {
         for problem in problems(catalog).iter().filter(|problem| problem.severity() != Severity::Information)
@@ -118,7 +131,7 @@ impl Report {
 }
 
 impl Finding {
-    fn of(severity: Severity, event: &str, version: Option<u32>, reason: String) -> Self {
+    pub(crate) fn of(severity: Severity, event: &str, version: Option<u32>, reason: String) -> Self {
         Self {
             severity,
             event: event.to_owned(),
@@ -142,9 +155,13 @@ impl Finding {
 
     /// What is wrong, in one sentence with its subject.
     pub fn sentence(&self) -> String {
+        // What only warns and has no payload to show for it may be read.
+        let is_sure = self.severity == Severity::Error || self.counterexample.is_some();
         let who = match self.reader {
-            Some(ReaderVersion::Old) => ": an old program can't read new events: ",
-            Some(ReaderVersion::New) => ": a new program can't read old events: ",
+            Some(ReaderVersion::Old) if is_sure => ": an old program can't read new events: ",
+            Some(ReaderVersion::New) if is_sure => ": a new program can't read old events: ",
+            Some(ReaderVersion::Old) => ": an old program on new events: ",
+            Some(ReaderVersion::New) => ": a new program on old events: ",
             None => ": ",
         };
         let field = if self.field.is_empty() { String::new() } else { format!("field `{}` ", self.field) };

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use integers::{INTEGERS, integers};
 pub(crate) use keywords::{
-    ALIASES, ANY_LENGTH, ANY_TEXT, KEYS, LOST, NULL, OTHER, REFUSED, UNASKED, WITHOUT, ZERO,
+    ALIASES, ANY_LENGTH, ANY_TEXT, AT_MOST, KEYS, LOST, NULL, OTHER, PROBED, REFUSED, UNASKED, WITHOUT, ZERO,
 };
 pub(crate) use object::Object;
 
@@ -83,6 +83,10 @@ pub(crate) struct Array<'s> {
     pub(crate) items: Option<Schema<'s>>,
     /// The length, if it is fixed.
     pub(crate) length: Option<usize>,
+    /// The fewest items, as far as the type was found to refuse fewer.
+    pub(crate) least: usize,
+    /// The most items, if the type checks that.
+    pub(crate) most: Option<usize>,
 }
 
 impl<'s> Schema<'s> {
@@ -135,6 +139,11 @@ impl<'s> Schema<'s> {
     /// Whether the type could not be asked what it reads.
     pub(crate) fn is_unasked(self) -> bool {
         self.get(UNASKED) == Some(&Value::Bool(true))
+    }
+
+    /// What the type writes although its schema does not allow it, if it was found to.
+    pub(crate) fn written_otherwise(self) -> Option<&'s Value> {
+        self.get(UNASKED)?.get("written")
     }
 
     /// The same place with the kind of this number alone.
@@ -255,8 +264,19 @@ impl<'s> Schema<'s> {
                 items => Some(self.at(items.unwrap_or(&ANYTHING))),
             },
             length,
+            least: fewest(node),
+            most: number("maxItems").filter(|_| node.contains_key(AT_MOST)),
         }
     }
+}
+
+/// How many items a list has at least: lists with fewer are refused, from the empty one on.
+fn fewest(node: &Map<String, Value>) -> usize {
+    let refused = node.get(REFUSED).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let refuses = |length: usize| {
+        refused.iter().any(|value| value.as_array().is_some_and(|items| items.len() == length))
+    };
+    (0..=refused.len()).find(|length| !refuses(*length)).unwrap_or(0)
 }
 
 pub(crate) fn text(node: &Map<String, Value>) -> Text<'_> {

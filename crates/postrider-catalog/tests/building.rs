@@ -188,3 +188,49 @@ fn what_records_and_delivers_does_not_know_the_catalog() {
         assert!(!manifest.contains("postrider-catalog"), "postrider-{name} knows the catalog");
     }
 }
+
+#[test]
+fn the_upcasters_of_a_relay_are_those_of_the_catalog_and_others_are_a_warning() {
+    let step = |from| {
+        postrider::Upcasters::new().step(
+            "OrderPlaced",
+            from,
+            Ok::<serde_json::Value, std::convert::Infallible>,
+        )
+    };
+    let outbox = Outbox::new();
+    let catalog = || Catalog::new("shop").mapping(&placed(3));
+    let relay = Relay::new(&outbox).upcasters(step(2));
+    let taken = catalog().relay(&relay);
+    assert_eq!(only(&taken).upcast_from, [2]);
+    assert_eq!(taken.check(&Lock::new()).findings, []);
+
+    let differs = catalog().upcasters(step(1)).relay(&relay);
+    assert_eq!(only(&differs).upcast_from, [1, 2]);
+    let report = differs.check(&Lock::new());
+    let [finding] = report.findings.as_slice() else { panic!("{report}") };
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(finding.reason.contains("the upcaster from version 1"), "{finding}");
+}
+
+fn placed(version: u32) -> EventMapping<OrderPlaced> {
+    EventMapping::new("OrderPlaced", "Order", |placed: &OrderPlaced| placed.order.to_string())
+        .version(version)
+}
+
+#[test]
+fn publishers_are_named_and_joined() {
+    let billing = Catalog::new("billing").event::<OrderPlaced>();
+    let shop = Catalog::new("shop").event::<OrderPlaced>().published_by("ledger").mapping(&posted());
+    let merged = shop.merge(billing.file().clone());
+    let publishers: Vec<_> =
+        merged.file().events.iter().map(|event| (event.name.as_str(), event.publishers.join("+"))).collect();
+    assert_eq!(
+        publishers,
+        [("LEDGER_POSTED", "ledger".to_owned()), ("OrderPlaced", "billing+shop".to_owned())]
+    );
+    assert_eq!(merged.check(&Lock::new()).findings, []);
+    // One that differs is still two events of one name.
+    let other = Catalog::new("other").mapping(&placed(1).stream("else"));
+    assert!(!merged.merge(other.file().clone()).check(&Lock::new()).passed());
+}

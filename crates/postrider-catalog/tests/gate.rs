@@ -233,9 +233,9 @@ async fn a_type_that_the_rows_did_not_reach_is_named() {
     let catalog = catalog::<Amount<u64>>(1);
     let report = check_log(&catalog, &outbox.store(), &options).await.expect("read");
     assert!(!report.complete);
-    assert_eq!(report.not_reached, ["OrderPaid"]);
+    assert_eq!(report.not_reached, [("OrderPaid".to_owned(), 1)]);
     assert!(
-        report.summary().contains("the rows read contain no OrderPaid; older rows may"),
+        report.summary().contains("the rows read contain no OrderPaid version 1; older rows may"),
         "{}",
         report.summary()
     );

@@ -1,10 +1,10 @@
 //! The lock's file, and what stays said of the schemas in it.
 
 use postrider::EventMapping;
-use postrider::catalog::{Catalog, Lock, Severity};
+use postrider::catalog::{Catalog, CatalogFile, Lock, Severity, render, schema_hash};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Paid {
@@ -85,4 +85,20 @@ fn a_lock_is_written_as_a_whole() {
     assert!(!path.with_extension("draft").exists());
     let refusal = lock.write("/nowhere/events.lock.json").expect_err("no folder").to_string();
     assert!(refusal.contains("can't write /nowhere/events.lock.json: "), "{refusal}");
+}
+
+#[test]
+fn a_name_in_the_address_of_a_schema_is_percent_encoded() {
+    let payload = json!({ "writes": { "type": "object" } });
+    let event = json!({
+        "name": "order/paid ä", "version": 1, "stream": "orders", "aggregate": "Order", "ordering_key": "aggregate",
+        "payload": payload,
+    });
+    let text = json!({ "format": 1, "system": "shop", "events": [event], "subscribers": [] }).to_string();
+    let file = CatalogFile::parse(&text).expect("a catalog");
+    let schemas = file.data_schemas("https://schemas.example.com/{name}/{version}");
+    let expected = "https://schemas.example.com/order%2Fpaid%20%C3%A4/1";
+    assert!(format!("{schemas:?}").contains(expected), "{schemas:?}");
+    let payload = file.events[0].payload.as_ref();
+    assert!(render::asyncapi(&file).contains(&schema_hash(payload)), "{}", render::asyncapi(&file));
 }

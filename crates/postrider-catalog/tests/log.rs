@@ -102,3 +102,61 @@ async fn each_version_of_the_catalog_is_known_and_a_name_that_was_not_seen_is_sa
     assert_eq!(unknown, [("OrderPaid", 3)]);
     assert_eq!(contents.unseen(catalog.file()).collect::<Vec<_>>(), ["OrderShown"]);
 }
+
+#[tokio::test]
+async fn an_unreadable_event_behind_more_than_enough_good_ones_is_found() {
+    let outbox = postrider::testing::Outbox::new();
+    let amounts = std::iter::repeat_n(json!("secret"), 60).chain(std::iter::repeat_n(json!(5), 40));
+    for amount in amounts {
+        let event = event("OrderPaid", 1, &json!({ "amount": amount }));
+        outbox.record_outside_transaction(&event).await.expect("record");
+    }
+    let options = LogCheck { per_version: 20, ..LogCheck::default() };
+    let check = async || check_log(&catalog::<Amount<u64>>(), &outbox.store(), &options).await.expect("read");
+    let report = check().await;
+    let tried = report.tried[&("OrderPaid".to_owned(), 1)];
+    assert!(!report.passed() && tried < 80, "{report}");
+    assert_eq!(report.passed_over[&("OrderPaid".to_owned(), 1)], 100 - tried as u64);
+    assert!(
+        report
+            .to_string()
+            .contains(&format!("note: {tried} of 100 events of OrderPaid version 1 were tried"))
+    );
+    assert_eq!(report, check().await, "the same log gives the same report");
+}
+
+#[tokio::test]
+async fn a_version_that_was_not_reached_is_named() {
+    let outbox = postrider::testing::Outbox::new();
+    for version in std::iter::once(1).chain(std::iter::repeat_n(2, 6_000)) {
+        let event = event("OrderPaid", version, &json!({ "amount": 5 }));
+        outbox.record_outside_transaction(&event).await.expect("record");
+    }
+    let same = |payload: Value| Ok::<_, std::convert::Infallible>(payload);
+    let catalog = Catalog::new("shop")
+        .mapping(&mapping::<Amount<u64>>("OrderPaid", 2))
+        .upcasters(postrider::Upcasters::new().step("OrderPaid", 1, same));
+    let options = LogCheck { rows: 5_000, ..LogCheck::default() };
+    let report = check_log(&catalog, &outbox.store(), &options).await.expect("read");
+    assert_eq!(report.not_reached, [("OrderPaid".to_owned(), 1)], "{report}");
+    let whole = check_log(&catalog, &outbox.store(), &LogCheck::default()).await.expect("read");
+    assert!(whole.complete && whole.not_reached.is_empty(), "{whole}");
+}
+
+#[tokio::test]
+async fn a_type_without_a_schema_is_tried_on_the_log() {
+    #[derive(Serialize, Deserialize, postrider::Event)]
+    #[event(aggregate = "Order", id = order, stream = "orders")]
+    struct OrderPaid {
+        order: u64,
+    }
+    let outbox = postrider::testing::Outbox::new();
+    for order in [json!(5), json!("secret")] {
+        let event = event("OrderPaid", 1, &json!({ "order": order }));
+        outbox.record_outside_transaction(&event).await.expect("record");
+    }
+    let catalog = Catalog::new("shop").event_without_schema::<OrderPaid>();
+    let report = check_log(&catalog, &outbox.store(), &LogCheck::default()).await.expect("read");
+    assert_eq!((report.tried.len(), report.unreadable.len()), (1, 1), "{report}");
+    assert!(!report.to_string().contains("secret"), "{report}");
+}

@@ -117,6 +117,46 @@ fn a_name_is_checked_by_the_convention_of_its_stream() {
 }
 
 #[test]
+fn a_handler_without_an_event_and_a_cycle_are_warnings_in_every_format() {
+    let folder = Folder::new();
+    let mut file: Value = serde_json::from_str(&catalog(1, &[], &["order"])).expect("JSON");
+    file["subscribers"] = json!([
+        { "name": "billing", "handlers": { "OrderPaid": { "follow_ups": ["OrderPaid"] }, "OrderLost": {} } },
+    ]);
+    folder.file("events.json", &file.to_string());
+    let checked = postrider(&folder, &["catalog", "check", "--update"]);
+    assert_eq!(checked.status.code(), Some(0));
+    let unpublished = "`billing` has a handler for `OrderLost`, but nobody publishes that event.";
+    let cycle = "Follow-ups can go on for ever: OrderPaid → OrderPaid.";
+    let report = text(&checked.stdout);
+    for warning in [unpublished, cycle] {
+        assert!(report.contains(&format!("warning: shop: {warning}")), "{report}");
+    }
+    assert!(report.contains("0 errors, 2 warnings"), "{report}");
+    let checked = postrider(&folder, &["catalog", "check", "--format", "json"]);
+    assert_eq!(checked.status.code(), Some(0));
+    let found: Value = serde_json::from_slice(&checked.stdout).expect("JSON");
+    let reasons: Vec<_> =
+        found["findings"].as_array().expect("findings").iter().map(|found| &found["reason"]).collect();
+    assert_eq!((&found["passed"], reasons), (&json!(true), vec![&json!(unpublished), &json!(cycle)]));
+}
+
+#[test]
+fn a_name_with_another_version_than_the_events_is_a_warning() {
+    let folder = Folder::new();
+    for (version, warns) in [(1, false), (2, true)] {
+        folder.file(
+            "events.json",
+            &catalog(version, &[1], &["order"]).replace("OrderPaid", "acme.order.paid.v1"),
+        );
+        let checked = postrider(&folder, &["catalog", "check", "--update"]);
+        let report = text(&checked.stdout);
+        assert_eq!(checked.status.code(), Some(0), "{report}");
+        assert_eq!(report.contains("its name ends with v1, but its version is 2"), warns, "{report}");
+    }
+}
+
+#[test]
 fn a_sink_names_the_schema_that_the_catalog_has() {
     let folder = Folder::new();
     folder.file("events.json", &catalog(1, &[], &["order"]));

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{check, finding};
 use crate::Catalog;
+use crate::check_log::recorded;
 use crate::lock::{Lock, LockedSchema};
 use crate::model::EventEntry;
 use crate::problems::Severity;
@@ -22,6 +23,7 @@ impl Catalog {
         let mut report = check(self.file(), lock);
         // What the type reads after all: an alias, or a deserializer of its own.
         report.findings.retain(|finding| !self.reads(finding));
+        report.findings.extend(self.steps_of_no_relay().into_iter().map(step_of_no_relay));
         let said = said_already(&report);
         let events = self.file().by_name();
         for (name, locked) in &lock.events {
@@ -95,7 +97,12 @@ impl Catalog {
         written.payloads.into_iter().find_map(|old| {
             let converted = self.convert(&event.name, version, event.version, old.clone());
             let failed = match converted {
-                Ok(new) => self.read(&event.name, event.version, &new)?.err()?,
+                // As a relay reads it: the value itself, not its text.
+                Ok(new) => {
+                    let reader = self.reader_of(&event.name, event.version)?;
+                    let event = recorded(&event.name, version, &old);
+                    reader(&event, Some(new)).err()?
+                }
                 Err(failed) => failed,
             };
             Some(Finding {
@@ -111,7 +118,18 @@ impl Catalog {
     /// Whether the type of an event reads a payload of its version; nothing if it is not linked in.
     fn read(&self, name: &str, version: u32, payload: &Value) -> Option<Result<(), String>> {
         let reader = self.reader_of(name, version)?;
-        Some(reader(&crate::check_log::recorded(name, version, payload), None))
+        Some(reader(&recorded(name, version, payload), None))
+    }
+}
+
+/// An upcaster that is checked here, while the relay that delivers such events does without it.
+fn step_of_no_relay((name, from): (&str, u32)) -> Finding {
+    let reason = format!(
+        "the upcaster from version {from} was given to the catalog, but no relay of it has that step"
+    );
+    Finding {
+        advice: "Give it to the relay as well: Relay::upcasters.".into(),
+        ..Finding::of(Severity::Warning, name, None, reason)
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::draft7::{component_name, schemas};
 use super::pretty;
 use crate::routes::Routes;
+use crate::schema_hash;
 use crate::{CatalogFile, EventEntry, topics};
 
 /// The catalog as an AsyncAPI 3.0 document in JSON.
@@ -96,6 +97,7 @@ impl Document {
         }
         if let Some(payload) = &event.payload {
             message["payload"] = reference("components/schemas", &id);
+            message["x-schema-hash"] = json!(schema_hash(Some(payload)));
             self.schemas.extend(schemas(&id, &payload.writes));
         }
         self.messages.insert(id, message);

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{RenderedFile, pretty};
 use crate::routes::{Route, Routes};
+use crate::schema_hash;
 use crate::{CatalogFile, EventEntry, topics};
 
 /// The version of domains, services and channels: the catalog knows versions of events only.
@@ -77,6 +78,9 @@ impl Pages {
         if let Some(payload) = &event.payload {
             page.push_str("\n## Payload\n\n<SchemaViewer file=\"schema.json\" />\n");
             let mut schema = payload.writes.clone();
+            if let Some(root) = schema.as_object_mut() {
+                root.insert("x-schema-hash".into(), schema_hash(Some(payload)).into());
+            }
             schema.sort_all_objects();
             self.files.insert(format!("{place}/schema.json"), pretty(&schema));
         }

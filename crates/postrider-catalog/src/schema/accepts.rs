@@ -114,6 +114,8 @@ fn looks_like(format: &str, string: &str) -> bool {
 impl Array<'_> {
     fn accepts(&self, items: &[Value]) -> bool {
         self.length.is_none_or(|length| items.len() == length)
+            && items.len() >= self.least
+            && self.most.is_none_or(|most| items.len() <= most)
             && items.iter().enumerate().all(|(index, item)| {
                 match self.first.get(index).copied().or(self.items) {
                     Some(schema) => schema.accepts(item),
@@ -136,7 +138,8 @@ impl Object<'_> {
 
     fn accepts(&self, value: &Value) -> bool {
         let Value::Object(found) = value else { return false };
-        self.fields.iter().all(|field| !field.required || self.holds(field, found))
+        (!self.filled || !found.is_empty())
+            && self.fields.iter().all(|field| !field.required || self.holds(field, found))
             && !self.fields.iter().any(|field| self.is_repeated(field, found))
             && found.iter().all(|(name, value)| match (self.read_from(name), self.rest) {
                 (Some(field), _) => field.schema.is_lost() || field.schema.accepts(value),

@@ -66,5 +66,5 @@ fn objects<'s>(one: &Object<'s>, other: &Object<'s>) -> Object<'s> {
         (Rest::Ignored, Rest::Ignored) => Rest::Ignored,
     };
     let without = one.without.iter().chain(&other.without).copied().collect();
-    Object { fields, rest, without }
+    Object { fields, rest, without, filled: one.filled || other.filled }
 }

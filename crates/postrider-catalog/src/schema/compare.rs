@@ -1,5 +1,6 @@
 //! Whether one program reads all that another writes.
 
+pub(crate) mod lost;
 mod objects;
 mod values;
 mod variants;
@@ -124,7 +125,7 @@ impl Comparison {
                 Mismatch::new(reason, (*value).clone())
             }
             Kind::Object(object) => self.variant(object, readable),
-            Kind::Integer { least, most } => range((*least, *most), readable),
+            Kind::Integer { least, most } => range((*least, *most), writes, readable),
             Kind::Text(Text::Free) if !writes.refused().is_empty() => parsed(writes, readable),
             _ => {
                 let best = readable.iter().filter_map(|kind| self.pair(written, kind)).min_by_key(Vec::len);
@@ -181,6 +182,9 @@ impl Comparison {
             }
             _ => {}
         }
+        if let Some(longer) = too_long(written, read) {
+            return longer;
+        }
         let places = written.length.unwrap_or_else(|| written.first.len().max(read.first.len()).max(1));
         let mut found = Vec::new();
         for index in 0..places {
@@ -209,4 +213,20 @@ impl Comparison {
         }
         found
     }
+}
+
+/// That a list may be longer than the reader takes.
+fn too_long(written: &Array<'_>, read: &Array<'_>) -> Option<Vec<Mismatch>> {
+    let takes = read.most?;
+    if written.length.or(written.most).is_some_and(|most| most <= takes) {
+        return None;
+    }
+    let reason = format!("may have more than {takes} items, but the reader takes at most {takes}");
+    let mut items = match Kind::Array(written.clone()).sample() {
+        Value::Array(items) => items,
+        _ => Vec::new(),
+    };
+    let item = written.items.map_or(Value::Null, Schema::sample);
+    items.resize(items.len().max(takes.saturating_add(1)), item);
+    Some(Mismatch::new(reason, Value::Array(items)))
 }

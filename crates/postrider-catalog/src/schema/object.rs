@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::sample::of_format;
-use super::{KEYS, NULL, REFUSED, Schema, Text, WITHOUT, integers, probes, text};
+use super::{KEYS, NULL, PROBED, REFUSED, Schema, Text, WITHOUT, integers, probes, text};
 
 /// Which objects.
 #[derive(Debug, Clone)]
@@ -14,6 +14,8 @@ pub(crate) struct Object<'s> {
     pub(crate) rest: Rest<'s>,
     /// The fields that it refuses unless they are null, although it ignores others.
     pub(crate) without: Vec<&'s str>,
+    /// Whether it is a map that is found to have an entry at least.
+    pub(crate) filled: bool,
 }
 
 /// A field of an object.
@@ -53,20 +55,23 @@ pub(crate) enum Keys<'s> {
     },
     /// The names of an enum.
     Names(&'s [Value]),
-    /// What a type with a parser reads: not these.
-    Parsed(&'s [Value]),
+    /// What a type with a parser reads: not these of the texts that it was asked about.
+    Parsed {
+        refused: &'s [Value],
+        asked: usize,
+    },
 }
 
 impl<'s> Keys<'s> {
     /// The keys that a schema allows.
-    pub(crate) fn of(schema: &'s Value) -> Option<Self> {
+    pub(crate) fn of(schema: &'s Value, root: &Value) -> Option<Self> {
         let node = schema.as_object()?;
         let list = |keyword| node.get(keyword).and_then(Value::as_array).map(Vec::as_slice);
         if let Some(names) = list("enum") {
             return Some(Self::Names(names));
         }
         if let Some(refused) = list(REFUSED) {
-            return Some(Self::Parsed(refused));
+            return Some(Self::Parsed { refused, asked: probes::asked_texts(root.get(PROBED)) });
         }
         match node.get("type")?.as_str()? {
             "string" => Some(Self::Text(text(node))),
@@ -93,7 +98,7 @@ impl<'s> Keys<'s> {
                 key.parse::<i128>().is_ok_and(|number| least <= number && number <= most)
             }
             Self::Names(names) => names.iter().any(|name| name == key),
-            Self::Parsed(refused) => !refused.iter().any(|text| text == key),
+            Self::Parsed { refused, .. } => !refused.iter().any(|text| text == key),
         }
     }
 
@@ -105,21 +110,30 @@ impl<'s> Keys<'s> {
             Self::Text(Text::Format(format)) => of_format(format).into(),
             Self::Integer { least, most } => 1.clamp(least, most).to_string(),
             Self::Names(names) => names.iter().find_map(Value::as_str)?.into(),
-            Self::Parsed(_) => probes::texts().find(|text| self.accepts(text))?.into(),
+            Self::Parsed { .. } => self.parsed().next()?.into(),
         })
     }
 
+    /// The texts that it was asked about and takes.
+    fn parsed(self) -> impl Iterator<Item = &'static str> {
+        let asked = if let Self::Parsed { asked, .. } = self { asked } else { usize::MAX };
+        probes::texts().take(asked).filter(move |text| self.accepts(text))
+    }
+
     /// Keys that it surely writes.
-    fn candidates(self) -> Vec<String> {
+    pub(crate) fn candidates(self) -> Vec<String> {
         match self {
             Self::Names(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            Self::Text(Text::Free | Text::OneCharacter) | Self::Parsed(_) => {
-                let tried = probes::texts().filter(|text| self.accepts(text)).map(str::to_owned);
+            Self::Text(Text::Free | Text::OneCharacter) | Self::Parsed { .. } => {
+                let tried = self.parsed().map(str::to_owned);
                 self.sample().into_iter().chain(tried).collect()
             }
             Self::Text(Text::Format(_)) => self.sample().into_iter().collect(),
             Self::Integer { least, most } => {
-                [1, 10].map(|number: i128| number.clamp(least, most).to_string()).into()
+                // Without the format of a type it is not known how far it goes.
+                let ends = [least, most].into_iter().filter(|end| ![i128::MIN, i128::MAX].contains(end));
+                let near = [1, 10, 0, -1].into_iter().filter(|number| (least..=most).contains(number));
+                near.chain(ends).map(|number| number.to_string()).collect()
             }
         }
     }
@@ -137,9 +151,20 @@ impl<'s> Keys<'s> {
                 Some(of_format("ipv6").into())
             }
             (Self::Text(_), Self::Text(_)) => self.sample(),
-            (Self::Parsed(refused), Self::Parsed(same)) if refused == same => None,
-            (Self::Parsed(_), _) if self.sample().is_none() => Some("key".into()),
+            (Self::Parsed { .. }, Self::Parsed { .. }) if !self.is_unsure(reader) => None,
+            (Self::Parsed { .. }, _) if self.sample().is_none() => Some("key".into()),
             _ => self.candidates().into_iter().find(|key| !reader.accepts(key)),
+        }
+    }
+
+    /// Whether all that is known to be written is read, and more may be written: a type parses the keys.
+    pub(crate) fn is_unsure(self, reader: Self) -> bool {
+        match (self, reader) {
+            (Self::Parsed { asked, .. }, Self::Parsed { asked: also, .. }) => {
+                probes::texts().take(asked.min(also)).any(|text| self.accepts(text) != reader.accepts(text))
+            }
+            (Self::Parsed { .. }, reader) => reader != Self::Text(Text::Free),
+            _ => false,
         }
     }
 
@@ -156,7 +181,7 @@ impl<'s> Keys<'s> {
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
                 names.join(" or ")
             }
-            Self::Parsed(_) => "what its type parses".into(),
+            Self::Parsed { .. } => "what its type parses".into(),
         }
     }
 }
@@ -179,7 +204,7 @@ impl<'s> Object<'s> {
             .get("patternProperties")
             .and_then(Value::as_object)
             .and_then(|patterns| patterns.iter().next());
-        let marked = node.get(KEYS).and_then(Keys::of);
+        let marked = node.get(KEYS).and_then(|keys| Keys::of(keys, place.root));
         let others = node.get("additionalProperties").or_else(|| node.get("unevaluatedProperties"));
         let rest = match (keyed, others) {
             (Some((pattern, schema)), _) => {
@@ -189,7 +214,9 @@ impl<'s> Object<'s> {
             (None, Some(Value::Bool(false))) => Rest::Denied,
             (None, Some(schema)) => Rest::Each(marked.unwrap_or(Keys::Text(Text::Free)), place.at(schema)),
         };
-        Self { fields: fields.collect(), rest, without: without(node.get(WITHOUT)) }
+        let refused = node.get(REFUSED).and_then(Value::as_array);
+        let filled = refused.is_some_and(|refused| refused.contains(&Value::Object(Map::new())));
+        Self { fields: fields.collect(), rest, without: without(node.get(WITHOUT)), filled }
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&Field<'s>> {

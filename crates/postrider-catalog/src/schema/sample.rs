@@ -54,7 +54,7 @@ impl Kind<'_> {
 
 impl Array<'_> {
     fn sample_within(&self, depth: usize) -> Option<Value> {
-        let length = self.length.unwrap_or(self.first.len());
+        let length = self.length.unwrap_or(self.first.len().max(self.least));
         let item = |index: usize| self.first.get(index).copied().or(self.items);
         let items: Option<Vec<_>> = (0..length)
             .map(|index| item(index).map_or(Some(Value::Null), |schema| schema.sample_within(depth)))
@@ -71,7 +71,15 @@ impl Object<'_> {
 
     fn sample_within(&self, depth: usize) -> Option<Map<String, Value>> {
         let required = self.fields.iter().filter(|field| field.required);
-        required.map(|field| Some((field.name.to_owned(), field.schema.sample_within(depth)?))).collect()
+        let mut object: Map<String, Value> = required
+            .map(|field| Some((field.name.to_owned(), field.schema.sample_within(depth)?)))
+            .collect::<Option<_>>()?;
+        if let Some((keys, schema)) = self.rest.written().filter(|_| self.filled)
+            && let Some(key) = keys.sample()
+        {
+            object.insert(key, schema.sample_within(depth)?);
+        }
+        Some(object)
     }
 
     /// The same with a field that is no field of it, if it may have such and a name of one is known.

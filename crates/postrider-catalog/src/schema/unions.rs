@@ -25,6 +25,6 @@ pub(crate) fn other_variant<'s>(place: Schema<'s>, parts: &'s [Value]) -> Option
     Some(Kind::OtherVariant {
         tag,
         known,
-        beside: Object { fields: Vec::new(), rest: Rest::Ignored, without },
+        beside: Object { fields: Vec::new(), rest: Rest::Ignored, without, filled: false },
     })
 }

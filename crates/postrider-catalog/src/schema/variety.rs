@@ -60,7 +60,7 @@ impl Array<'_> {
         // A list may hold values that no single alternative reads together.
         if let (None, Some(inner)) = (self.length, self.items) {
             let mixed = items.iter().cloned().chain(inner.variety_within(depth).into_iter().take(MIXED));
-            values.push(mixed.collect());
+            values.push(mixed.take(self.most.unwrap_or(usize::MAX)).collect());
         }
         let places =
             self.first.iter().copied().enumerate().chain(self.items.map(|items| (self.first.len(), items)));
@@ -69,7 +69,7 @@ impl Array<'_> {
                 let mut items = items.clone();
                 match items.get_mut(index) {
                     Some(item) => *item = value,
-                    None if self.length.is_none() => items.push(value),
+                    None if self.length.is_none() && self.most != Some(0) => items.push(value),
                     None => continue,
                 }
                 values.push(Value::Array(items));
@@ -93,8 +93,12 @@ impl Object<'_> {
                 values.push(Value::Object(object));
             }
         }
-        if self.rest.written().is_some() {
-            values.push(Value::Object(self.sample_with_unknown()));
+        if let Some((keys, schema)) = self.rest.written() {
+            for key in keys.candidates() {
+                let mut object = base.clone();
+                object.entry(key).or_insert_with(|| schema.sample());
+                values.push(Value::Object(object));
+            }
         }
         values
     }

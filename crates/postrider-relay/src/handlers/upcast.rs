@@ -102,6 +102,23 @@ impl Upcasters {
         self.step(T::NAME, from, move |value| Ok::<_, std::convert::Infallible>(step(value)))
     }
 
+    /// Adds the steps of another set that this one does not have.
+    #[must_use]
+    pub fn with_steps_of(mut self, other: &Self) -> Self {
+        for (event_type, steps) in &other.steps {
+            let known = self.steps.entry(event_type.clone()).or_default();
+            for (from, step) in steps {
+                known.entry(*from).or_insert_with(|| step.clone());
+            }
+        }
+        self
+    }
+
+    /// The event types and the versions that the steps begin at.
+    pub fn steps(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.steps.iter().flat_map(|(name, steps)| steps.keys().map(move |from| (name.as_str(), *from)))
+    }
+
     /// The versions of an event type from which the steps lead to `newest` without a gap.
     pub fn versions(&self, event_type: &str, newest: u32) -> Vec<u32> {
         let Some(steps) = self.steps.get(event_type) else { return Vec::new() };

@@ -1,6 +1,6 @@
 //! Fields that come, go, and change their name.
 
-use super::changes;
+use super::*;
 
 changes! {
     an_optional_field_is_added:
@@ -95,4 +95,44 @@ changes! {
     a_type_that_holds_itself_gets_a_required_field:
         { pub struct Payload { name: String, parent: Option<Box<Payload>> } } =>
         { pub struct Payload { name: String, size: u8, parent: Option<Box<Payload>> } } breaks NewReader;
+}
+
+#[test]
+fn an_optional_field_that_is_removed_or_renamed_is_a_warning_in_each_direction() {
+    #[derive(Serialize, serde::Deserialize, schemars::JsonSchema)]
+    struct Line {
+        note: Option<String>,
+    }
+    #[derive(Serialize, serde::Deserialize, schemars::JsonSchema)]
+    struct Old {
+        order: u64,
+        lines: Vec<Line>,
+    }
+    #[derive(Serialize, serde::Deserialize, schemars::JsonSchema)]
+    struct Renamed {
+        remark: Option<String>,
+    }
+    #[derive(Serialize, serde::Deserialize, schemars::JsonSchema)]
+    struct New {
+        order: u64,
+        lines: Vec<Renamed>,
+    }
+    let report = compared::<Old, New>();
+    let found: Vec<_> =
+        report.findings.iter().map(|finding| (finding.severity, finding.sentence())).collect();
+    let warnings = [
+        "OrderPaid version 1: a new program on old events: field `lines[].note` is no longer known to the reader: what it held is lost",
+        "OrderPaid version 1: an old program on new events: field `lines[].note` is no longer written: the reader takes it as absent",
+    ];
+    assert_eq!(found, warnings.map(|warning| (Severity::Warning, warning.to_owned())));
+    assert!(report.passed());
+    // A field that is added is not lost.
+    let added = compared::<Renamed, Both>();
+    assert_eq!(added.findings, []);
+}
+
+#[derive(Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct Both {
+    remark: Option<String>,
+    note: Option<String>,
 }

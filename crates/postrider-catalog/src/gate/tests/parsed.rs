@@ -1,5 +1,7 @@
 //! Types with a parser or rules of their own, which their schemas do not tell.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -174,4 +176,83 @@ pub(in crate::gate::tests) fn answered<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<String>>, D::Error> {
     Option::<String>::deserialize(deserializer).map(Some)
+}
+
+/// An integer is written as text, for readers that round large ones.
+pub(in crate::gate::tests) fn as_text<S: serde::Serializer>(
+    number: &u64,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&number.to_string())
+}
+
+/// And read from both.
+pub(in crate::gate::tests) fn number_or_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Number(u64),
+        Text(String),
+    }
+    match Either::deserialize(deserializer)? {
+        Either::Number(number) => Ok(number),
+        Either::Text(text) => text.parse().map_err(D::Error::custom),
+    }
+}
+
+/// A type that holds another, with a rule.
+macro_rules! ruled {
+    ($(#[$what:meta])* $name:ident of $inner:ty, $text:literal where $rule:expr) => {
+        #[derive(Clone, Serialize, Deserialize, JsonSchema)]
+        #[serde(try_from = $text, into = $text)]
+        $(#[$what])*
+        pub(in crate::gate::tests) struct $name($inner);
+
+        impl TryFrom<$inner> for $name {
+            type Error = String;
+
+            fn try_from(inner: $inner) -> Result<Self, String> {
+                let rule: fn(&$inner) -> bool = $rule;
+                if rule(&inner) { Ok(Self(inner)) } else { Err("against the rule".to_owned()) }
+            }
+        }
+
+        impl From<$name> for $inner {
+            fn from(ruled: $name) -> Self {
+                ruled.0
+            }
+        }
+    };
+}
+
+ruled!(/** At most 100, with room for more. */ WidePercent of u16, "u16" where |number| *number <= 100);
+ruled!(/** Only true. */ Accepted of bool, "bool" where |accepted| *accepted);
+ruled!(/** Only false. */ Declined of bool, "bool" where |accepted| !*accepted);
+ruled!(/** Not empty. */ Filled of Vec<u8>, "Vec<u8>" where |items| !items.is_empty());
+ruled!(/** Not empty. */ Priced of BTreeMap<String, u32>, "BTreeMap<String, u32>" where |prices| !prices.is_empty());
+ruled!(
+    /** At most two, as a list of a fixed capacity. */
+    #[schemars(extend("maxItems" = 2))]
+    AtMostTwo of Vec<u8>, "Vec<u8>" where |items| items.len() <= 2
+);
+
+/// Two or more.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub(in crate::gate::tests) struct Several<T>(Vec<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let items = Vec::deserialize(deserializer)?;
+        if items.len() >= 2 { Ok(Self(items)) } else { Err(D::Error::custom("two or more")) }
+    }
+}
+
+/// A text, if the field is there at all.
+pub(in crate::gate::tests) fn answer<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
 }

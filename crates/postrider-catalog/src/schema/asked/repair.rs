@@ -2,23 +2,28 @@
 
 use serde_json::{Value, json};
 
-use super::reached::{self, Reached};
+use super::reached;
 use super::{Asked, Unread};
 use crate::schema::{REFUSED, Schema, probes};
 
 /// The most steps.
 const MOST: usize = 64;
+/// The most items that a list gets in one step.
+const MOST_ITEMS: usize = 2;
 
 /// Marks what the type refuses of the sample, until it reads the rest. Whether it does.
 pub(super) fn repair(schema: &mut Value, asked: Asked<'_>, is_read: bool) -> bool {
+    let before = schema.clone();
     for _ in 0..MOST {
         let Err(unread) = asked(&Schema::new(schema).sample()) else { return true };
         let mended = is_read.then(|| with_missing_field(schema, asked, &unread)).flatten();
         match mended.or_else(|| with_other_value(schema, asked, &unread)) {
             Some(mended) => *schema = mended,
-            None => return false,
+            None => break,
         }
     }
+    // What was marked on the way led nowhere.
+    *schema = before;
     false
 }
 
@@ -63,29 +68,71 @@ pub(super) fn require(schema: &mut Value, pointer: &str, name: &str) {
 
 /// The schema in which the first value that the type refuses is one that it reads.
 fn with_other_value(schema: &Value, asked: Asked<'_>, unread: &Unread) -> Option<Value> {
-    let before = Schema::new(schema).sample();
-    for (pointer, Reached { whole, .. }) in &reached::all(schema) {
+    let reached = reached::all(schema);
+    let other = reached.iter().find_map(|(pointer, reached)| {
         let node = schema.pointer(pointer)?;
-        if pointer != whole && node.get("type").is_none() || node.get(REFUSED).is_some() {
-            continue;
+        let is_place = pointer == &reached.whole || node.get("type").is_some();
+        let is_asked = is_place && node.get(REFUSED).is_none() && !is_one_of(node, &["array", "object"]);
+        is_asked.then(|| with_other(schema, pointer, asked, unread)).flatten()
+    });
+    other.or_else(|| {
+        reached.keys().find_map(|pointer| {
+            let may_hold_more = is_one_of(schema.pointer(pointer)?, &["array", "object"]);
+            may_hold_more.then(|| with_more(schema, pointer, asked, unread)).flatten()
+        })
+    })
+}
+
+fn is_one_of(node: &Value, kinds: &[&str]) -> bool {
+    node.get("type").and_then(Value::as_str).is_some_and(|kind| kinds.contains(&kind))
+}
+
+/// The same with another value at this place.
+fn with_other(schema: &Value, pointer: &str, asked: Asked<'_>, unread: &Unread) -> Option<Value> {
+    let before = Schema::new(schema).sample();
+    let place = Schema::new(schema).at(schema.pointer(pointer)?);
+    let mut refused = vec![place.sample()];
+    for value in probes::values().filter(|value| place.accepts(value)) {
+        let mut mended = schema.clone();
+        super::set(&mut mended, pointer, REFUSED, json!(refused));
+        let sample = Schema::new(&mended).sample();
+        if sample == before {
+            // It is no part of the sample, or has no other value.
+            break;
         }
-        let place = Schema::new(schema).at(node);
-        let mut refused = vec![place.sample()];
-        for value in probes::values().filter(|value| place.accepts(value)) {
-            let mut mended = schema.clone();
-            super::set(&mut mended, pointer, REFUSED, json!(refused));
-            let sample = Schema::new(&mended).sample();
-            if sample == before {
-                // It is no part of the sample, or has no other value.
-                break;
-            }
-            match asked(&sample) {
-                Ok(_) => return Some(mended),
-                // Nearer to the end, and not because what comes after it is shorter now.
-                Err(next) if next.left < unread.left && next.column != unread.column => return Some(mended),
-                Err(_) => refused.push(value),
-            }
+        match asked(&sample) {
+            Ok(_) => return Some(mended),
+            // Nearer to the end, and not because what comes after it is shorter now.
+            Err(next) if next.left < unread.left && next.said != unread.said => return Some(mended),
+            Err(_) => refused.push(value),
         }
     }
     None
+}
+
+/// The same with more items in a list, or with an entry in a map. An item may be refused for a reason of its own: it is mended next.
+fn with_more(schema: &Value, pointer: &str, asked: Asked<'_>, unread: &Unread) -> Option<Value> {
+    let mut mended = schema.clone();
+    for _ in 0..MOST_ITEMS {
+        let before = Schema::new(&mended).sample();
+        let place = Schema::new(&mended).at(mended.pointer(pointer)?);
+        let refused = place.get(REFUSED).and_then(Value::as_array).cloned().unwrap_or_default();
+        let refused: Vec<Value> = refused.into_iter().chain([place.sample()]).collect();
+        super::set(&mut mended, pointer, REFUSED, json!(refused));
+        let sample = Schema::new(&mended).sample();
+        if sample == before {
+            break;
+        }
+        match asked(&sample) {
+            Ok(_) => return Some(mended),
+            Err(next) if without_place(&next.said) != without_place(&unread.said) => return Some(mended),
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+/// An error without its place in the text, which moves with what stands before it.
+fn without_place(said: &str) -> &str {
+    said.rsplit_once(" at line ").map_or(said, |(said, _)| said)
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Comparison, Mismatch};
-use crate::schema::object::{Field, Rest};
+use crate::schema::object::{Field, Keys, Rest};
 use crate::schema::{Kind, Object, Schema};
 
 impl Comparison {
@@ -80,12 +80,7 @@ impl Comparison {
                 found.extend(Mismatch::new(reason, Value::Object(written.sample_with_unknown())));
             }
             Rest::Each(readable, schema) => {
-                if let Some(key) = keys.unread_by(readable) {
-                    let (written_keys, readable) = (keys.named(), readable.named());
-                    let reason =
-                        format!("may have {written_keys} as keys, but the reader takes {readable} as keys");
-                    found.extend(Mismatch::new(reason, with(written, &key, values.sample())));
-                }
+                found.extend(self::keys(written, keys, readable, values));
                 let inner = self.schemas(values, schema);
                 // The key must be one that both take, so that the value is what is wrong.
                 let sample = keys.sample().filter(|key| readable.accepts(key)).or_else(|| readable.sample());
@@ -97,6 +92,23 @@ impl Comparison {
         }
         found
     }
+}
+
+/// The keys of a map that a reader does not take, or of which it is not known.
+fn keys(written: &Object<'_>, keys: Keys<'_>, readable: Keys<'_>, values: Schema<'_>) -> Vec<Mismatch> {
+    let (writes, reads) = (keys.named(), readable.named());
+    if let Some(key) = keys.unread_by(readable) {
+        let reason = format!("may have {writes} as keys, but the reader takes {reads} as keys");
+        return Mismatch::new(reason, with(written, &key, values.sample()));
+    }
+    if !keys.is_unsure(readable) {
+        return Vec::new();
+    }
+    let reason = format!(
+        "has keys that its type parses, and the reader takes {reads} as keys: whether it takes all of them is not known"
+    );
+    let example = Value::Object(written.sample_with_unknown());
+    Mismatch::new(reason, example).into_iter().map(Mismatch::unshown).collect()
 }
 
 /// What an object writes, with this value of a field.

@@ -7,8 +7,8 @@ use crate::schema::sample::{integer, unlike};
 use crate::schema::words::list;
 use crate::schema::{Kind, Schema, Text, probes};
 
-/// An integer that the writer's range has and none of the reader's.
-pub(super) fn range((least, most): (i128, i128), readable: &[Kind<'_>]) -> Vec<Mismatch> {
+/// An integer that the writer's range has and none of the reader's. A rule of the writer's type may leave none.
+pub(super) fn range((least, most): (i128, i128), writes: Schema<'_>, readable: &[Kind<'_>]) -> Vec<Mismatch> {
     let mut ranges = Vec::new();
     for kind in readable {
         match kind {
@@ -29,7 +29,17 @@ pub(super) fn range((least, most): (i128, i128), readable: &[Kind<'_>]) -> Vec<M
         .flatten()
         .filter(|edge| (least..=most).contains(edge));
     let sample = 1.clamp(least, most);
-    let Some(beyond) = edges.chain([sample, least, most]).find(unread) else { return Vec::new() };
+    let has_rule = writes.refused().iter().any(|value| value.is_number());
+    let known = probes::integers().filter(|number| has_rule && (least..=most).contains(number));
+    let candidates = edges.chain([sample, least, most]).chain(known);
+    let mut candidates =
+        candidates.filter(unread).filter(|number| !has_rule || writes.writes(&integer(*number))).peekable();
+    let is_asked = |number: &i128| {
+        !has_rule || [least, most].contains(number) || probes::integers().any(|asked| asked == *number)
+    };
+    let first = candidates.peek().copied();
+    let asked = candidates.find(is_asked);
+    let Some(beyond) = asked.or(first) else { return Vec::new() };
     if ranges.is_empty() {
         let reason = format!("may hold an integer, but the reader takes {}", list(readable));
         return Mismatch::new(reason, integer(beyond));
@@ -43,7 +53,8 @@ pub(super) fn range((least, most): (i128, i128), readable: &[Kind<'_>]) -> Vec<M
         )
         .collect();
     let reason = format!("may hold {beyond}, but the reader takes integers {}", ranges.join(" or "));
-    Mismatch::new(reason, integer(beyond))
+    let found = Mismatch::new(reason, integer(beyond)).into_iter();
+    found.map(|found| if asked.is_some() { found } else { found.unshown() }).collect()
 }
 
 /// The texts of a type with a parser. Only those that it reads are known to be written.

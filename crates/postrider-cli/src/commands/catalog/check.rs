@@ -23,12 +23,15 @@ pub(super) struct Arguments {
     /// Accept that the system no longer has this event
     #[arg(long, value_name = "EVENT", requires = "update")]
     retire: Vec<String>,
-    /// Also read the newest events of the log and its archive by their schemas
+    /// Also read events of the log and its archive by their schemas
     #[arg(long)]
     against_log: bool,
-    /// How many events of each type and version to read from the log
+    /// How many events of each type and version to try: half of them the newest, the others drawn from the rest
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "against_log")]
     sample: usize,
+    /// The most rows of the log and its archive to read, the newest first
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, requires = "against_log")]
+    rows: u64,
     /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -70,10 +73,11 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     }
     let mut report = check(&catalog, &lock);
     report.check_names(&catalog, &config.catalog.conventions());
+    report.check_versions(&catalog);
     report.check_routes(&catalog);
     if arguments.against_log {
         let log = database::open(&config.store).await?;
-        let options = LogCheck { per_version: arguments.sample, ..LogCheck::default() };
+        let options = LogCheck { per_version: arguments.sample, rows: arguments.rows, ..LogCheck::default() };
         let found = check_log(&Catalog::from_file(catalog.clone()), &*log, &options).await?;
         report.check_log(&found);
         // Beside a report that programs read.
