@@ -35,6 +35,7 @@ pub const ALONE: &[(&str, &str)] = &[
     ("postrider-postgres", "races"),
     ("postrider-trials", "failover"),
     ("postrider-trials", "trials"),
+    ("transfers", "load"),
 ];
 
 /// Those that take longest, in the order in which they begin, before all others: so that nobody waits for one of them at the end.

@@ -123,7 +123,7 @@ async fn likes_wait_for_a_database_that_is_away() {
     feed.fact(Uuid::now_v7(), &liked(1, 2));
     feed.flush();
     // Four are all that an event has.
-    until("more tries than an event has", async || tries.load(Ordering::SeqCst) > 5).await;
+    until("more tries than an event has", async || tries.load(Ordering::SeqCst) > 4).await;
     server.start().expect("started again");
     world.until_committed(LIKES, "like-events", 2).await;
     assert_eq!(world.topic("like-events.DLT").count(), 0, "nobody is to blame");

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use ledger::story::stage::{Stage, TopicOption};
 use postrider_testkit::Logged;
+use rdkafka::mocking::MockCluster;
 
-use crate::support::{deposit, stage};
+use crate::support::{deposit, program, stage};
 
 /// The sizes of the batches that were delivered by a relay, in order.
 async fn batches(stage: &Stage, relay: &str) -> Vec<i64> {
@@ -36,8 +37,10 @@ async fn events_are_taken_a_hundred_at_a_time_or_as_the_file_says() {
 /// L4: without its bell, as the document has it, a relay looks every two seconds. What is posted right after a look waits for the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_bell_a_relay_looks_every_two_seconds() {
-    const ROUNDS: usize = 5;
-    let stage = stage(TopicOption::A).await;
+    const ROUNDS: usize = 7;
+    let mock = MockCluster::new(1).expect("a mock");
+    let stage = Stage::new(program(), &mock.bootstrap_servers(), TopicOption::A).await;
+    mock.create_topic(&stage.topics()[0], 6, 1).expect("a topic");
     let settings =
         stage.settings("silent", &[("lanes = 2", "lanes = 1"), ("[store]\n", "[store]\nbell = false\n")]);
     let mut relay = stage.postrider(&settings, &["relay"]);
