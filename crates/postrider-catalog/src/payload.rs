@@ -45,10 +45,9 @@ fn answer<T: Serialize + DeserializeOwned>(payload: &Value) -> Answer {
     let read = quietly(|| serde_json::from_str::<T>(&text).map(|read| serde_json::to_value(read).ok()));
     match read {
         Some(Ok(written)) => Ok(written),
-        Some(Err(error)) => Err(Unread {
-            said: error.to_string(),
-            left: text.len().saturating_sub(error.column()),
-        }),
+        Some(Err(error)) => {
+            Err(Unread { said: error.to_string(), left: text.len().saturating_sub(error.column()) })
+        }
         None => Err(Unread::default()),
     }
 }
