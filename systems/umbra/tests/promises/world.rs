@@ -141,7 +141,7 @@ impl World {
         self.db.close().await;
         self.db = PgPool::connect_with(self.database.options()).await.expect("a connection");
         self.outbox = Outbox::connect(&self.db).await.expect("the outbox");
-        self.desk = Desk::new(&self.outbox);
+        self.service = CommandService::new(&self.outbox);
         let others = "select count(*) from pg_stat_activity
             where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()";
         until("the others have ended", async || self.one::<i64>(others).await == 0).await;
