@@ -32,19 +32,21 @@ async fn subscriptions_are_listed_as_they_are_in_force(log: Log) {
         let states = list.as_array().expect("an array").iter().map(|each| each["state"].to_string());
         states.collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(states(&list), r#""no_relay" "delivering" "paused""#);
+    assert_eq!(states(&list), r#""idle" "delivering" "paused""#);
+    mess.log.run(&["subscriptions", "create", "unread"]).good();
     let text = mess.log.run(&["subscriptions", "list"]).good();
     assert!(text.contains("1 to 3"), "{text}");
-    for (name, state) in [("growing", "no relay"), ("mail", "delivering"), ("resting", "paused")] {
+    let rows = [("growing", "idle"), ("mail", "delivering"), ("resting", "paused"), ("unread", "no relay")];
+    for (name, state) in rows {
         let row = text.lines().find(|line| line.contains(name)).expect("its row");
         assert!(row.contains(&format!(" {state} ")), "{name} is {state}: {text}");
     }
     // The words are those of the status, whoever holds a lane just now.
-    mess.log.run_by("night-1", &["growing"]).await;
+    mess.log.run_by("night-1", &["unread"]).await;
     let status = mess.log.run(&["status", "--json"]).json();
     let list = mess.log.run(&["subscriptions", "list", "--json"]).json();
     assert_eq!(states(&list), states(&status["subscriptions"]));
-    assert_eq!(list[0]["state"], "delivering", "a relay has it, and an event waits for it");
+    assert_eq!(list[3]["state"], "delivering", "a relay has it, and events wait for it");
 }
 
 async fn a_subscription_is_made_by_flags_or_from_the_settings(log: Log) {
