@@ -23,7 +23,7 @@ fn the_story_holds_on_sqlite() {
     story(&["--store", "sqlite"]);
 }
 
-/// A fill that is lost is waited for, told in a line and counted, and the exit code is 1.
+/// A position that lacks a fill is told in a line and counted, and the exit code is 1.
 #[test]
 fn a_planted_loss_is_told() {
     let told = Command::new(env!("CARGO_BIN_EXE_everbit"))
@@ -33,7 +33,7 @@ fn a_planted_loss_is_told() {
     let text = String::from_utf8_lossy(&told.stdout);
     assert_eq!(told.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("    BROKEN   filled in units of 1e-8: ") && text.contains(", but it must be "),
+        text.contains("    BROKEN   position in units of 1e-8: ") && text.contains(", but it must be "),
         "{text}"
     );
     assert!(text.contains("1 of ") && text.contains(" promises broke, in "), "{text}");

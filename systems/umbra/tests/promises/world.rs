@@ -9,7 +9,9 @@ use sqlx::{AssertSqlSafe, PgPool};
 use umbra::adapters::clock;
 use umbra::adapters::delivery::Delivery;
 use umbra::adapters::discord::Discord;
-use umbra::adapters::postgres::{command_service::CommandService, migrate, relay::relay, unit::event_of};
+use umbra::adapters::postgres::{
+    command_service::CommandService, migrate, open, relay::relay, unit::event_of,
+};
 use umbra::billing::Order;
 use umbra::billing::charging::Accounts;
 use umbra::contracts::*;
@@ -140,7 +142,7 @@ impl World {
     pub(crate) async fn statistics(&mut self, sql: &str) -> i64 {
         self.db.close().await;
         self.db = PgPool::connect_with(self.database.options()).await.expect("a connection");
-        self.outbox = Outbox::connect(&self.db).await.expect("the outbox");
+        self.outbox = open(&self.db, true).await.expect("the outbox");
         self.service = CommandService::new(&self.outbox);
         let others = "select count(*) from pg_stat_activity
             where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()";
