@@ -43,6 +43,8 @@ pub enum Silence {
     Unanswered,
     /// It is done, and the connection breaks before the answer arrives.
     Broken,
+    /// It is not done, and the connection breaks at once.
+    Refused,
     /// It is done after this time.
     Slow(Duration),
 }
@@ -178,8 +180,10 @@ impl SilentStore {
                 tokio::time::sleep(time).await;
                 done.await
             }
-            Some(Silence::Broken) => {
-                done.await?;
+            Some(silence @ (Silence::Broken | Silence::Refused)) => {
+                if silence == Silence::Broken {
+                    done.await?;
+                }
                 Err(Error::new(ErrorKind::Unreachable, "silent", "the connection broke"))
             }
             Some(silence) => {

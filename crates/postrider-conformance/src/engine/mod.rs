@@ -102,6 +102,7 @@ macro_rules! engine {
             isolation: a_panic_in_a_sink_is_a_failure_of_its_event, a_panic_that_does_not_come_again_is_held_against_nobody,
                 a_panic_in_a_sink_holds_its_key_where_the_dead_do, a_handler_with_a_longer_time_has_it_in_its_transaction;
             silence: a_call_that_is_never_answered_holds_no_lane_for_ever,
+                a_lane_that_could_not_be_given_back_is_given_back_later,
                 a_settle_that_is_written_and_never_answered_repeats_nothing,
                 a_settle_whose_answer_is_lost_cuts_off_nothing_that_runs, what_takes_long_is_no_reason_to_lose_the_lane;
             whole: several_of_which_one_is_not_delivered_commit_nothing_together;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use postrider::store::{Clock, Source, State};
+use postrider::store::{Clock, Pause, Source, State};
 use postrider::testing::until_quiet;
 use postrider::{Failure, Received, Retry};
 use tokio::sync::Semaphore;
@@ -112,6 +112,33 @@ pub async fn a_settle_that_is_written_and_never_answered_repeats_nothing(fixture
     running.delivered("s", last, super::PATIENCE).await.expect("delivered");
     running.stop().await.expect("stopped");
     assert_eq!(seen.versions("a"), [1, 2, 3, 4]);
+}
+
+/// A lane whose release is refused, as by a standby that is not promoted yet, is given back once the database takes it: it does not
+/// stay leased, with nobody at work, for the rest of the lease.
+pub async fn a_lane_that_could_not_be_given_back_is_given_back_later(fixture: &impl Fixture) {
+    let silent = Silent::new(fixture.outbox(Clock::Database).await);
+    let seen = Seen::default();
+    let noted = seen.clone();
+    let handler = move |event: Received<OrderChanged>| {
+        noted.note(&event);
+        async { Ok::<_, Failure>(()) }
+    };
+    // Longer than anything is waited for.
+    let running = relay(&silent).lease(Duration::from_secs(600)).subscribe("s", |s| s.on(handler)).start();
+    let running = running.await.expect("started");
+    record(&silent, "a", 1).await;
+    until("it works", async || seen.count() == 1).await;
+    silent.falls(&[Call::Release], Silence::Refused);
+    let store = Arc::clone(running.store());
+    store.pause("s", Some(&Pause::by("ada"))).await.expect("paused");
+    until("a release is refused", async || silent.asked(Call::Release) > 0).await;
+    silent.speaks();
+    store.pause("s", None).await.expect("resumed");
+    let last = record(&silent, "a", 2).await;
+    running.delivered("s", last, super::PATIENCE).await.expect("delivered");
+    running.stop().await.expect("stopped");
+    assert_eq!(seen.versions("a"), [1, 2]);
 }
 
 /// Longer than usual, so that what is left of it is enough on a busy machine.

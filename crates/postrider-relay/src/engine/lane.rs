@@ -163,12 +163,23 @@ impl Lane {
         self.forget_ahead();
         self.flights.clear();
         self.stats.say(&self.lease);
+        self.release().await;
+        end
+    }
+
+    /// Gives the lane back. While the database refuses, as a standby does that is not promoted yet, it is asked again until the lease is
+    /// over: a lane that nobody works on must not stay leased for the rest of it.
+    async fn release(&mut self) {
+        let mut backoff = backoff();
         // A stale lease changes nothing; one that is ours, at a position that is not, has to be given back as well.
-        if let Err(error) = self.runtime.store.release(self.lease.clone()).await {
+        while let Err(error) = self.runtime.store.release(self.lease.clone()).await {
             tracing::debug!(subscription = %self.lease.subscription, lane = self.lease.lane, error = %error,
                 "could not release the lane; its lease expires");
+            if self.runtime.is_stopping() || self.is_out_of_time() {
+                return;
+            }
+            self.runtime.rest(backoff.next_delay()).await;
         }
-        end
     }
 
     async fn turns(&mut self, backoff: &mut Backoff) -> Result<End, Halt> {
