@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::model::{CatalogFile, EventEntry, FORMAT, HandlerEntry, PayloadSchema, SubscriberEntry};
 use crate::payload;
 use crate::quiet::quietly;
-use crate::reader::{self, DecodeFn};
+use crate::reader::{self, DecodeFn, RewriteFn};
 
 /// The events of a system, built from its types and its subscriptions.
 ///
@@ -46,6 +46,7 @@ use crate::reader::{self, DecodeFn};
 pub struct Catalog {
     file: CatalogFile,
     readers: HashMap<String, BTreeMap<u32, DecodeFn>>,
+    rewriters: HashMap<(String, u32), RewriteFn>,
     /// All that are used.
     upcasters: Upcasters,
     /// Those that were given by hand.
@@ -66,6 +67,7 @@ impl Catalog {
         Self {
             file,
             readers: HashMap::new(),
+            rewriters: HashMap::new(),
             upcasters: Upcasters::new(),
             given: Upcasters::new(),
             shared: None,
@@ -84,6 +86,7 @@ impl Catalog {
         }
         Self {
             readers,
+            rewriters: HashMap::new(),
             upcasters: Upcasters::new(),
             given: Upcasters::new(),
             shared: None,
@@ -118,6 +121,7 @@ impl Catalog {
     pub fn event<E: Event + DeserializeOwned + JsonSchema + Send + 'static>(mut self) -> Self {
         let payload = payload::of::<E>();
         self.read_by(EventInfo::of::<E>(), reader::of::<E>(&payload));
+        self.rewritten_by(EventInfo::of::<E>(), reader::rewriting::<E>());
         self.add(EventInfo::of::<E>(), Some(payload))
     }
 
@@ -149,6 +153,7 @@ impl Catalog {
     ) -> Self {
         let payload = payload::of::<T>();
         self.read_by(mapping.info(), reader::of::<T>(&payload));
+        self.rewritten_by(mapping.info(), reader::rewriting::<T>());
         self.add(mapping.info(), Some(payload))
     }
 
@@ -269,6 +274,15 @@ impl Catalog {
         }
     }
 
+    /// A payload as the type of this version reads it and writes it again; nothing if it does not read it, or is not linked in.
+    pub(crate) fn rewrite(&self, name: &str, version: u32, payload: &Value) -> Option<Value> {
+        self.rewriters.get(&(name.to_owned(), version))?(payload)
+    }
+
+    fn rewritten_by(&mut self, info: EventInfo, rewriter: RewriteFn) {
+        self.rewriters.insert((info.name, info.version), rewriter);
+    }
+
     fn read_by(&mut self, info: EventInfo, reader: DecodeFn) {
         self.readers.entry(info.name).or_default().insert(info.version, reader);
     }
@@ -298,11 +312,9 @@ impl Catalog {
         let is_alike = |event: &EventEntry| (&event.name, event.version) == (&entry.name, entry.version);
         let alike = events[place..].iter().take_while(|event| is_alike(event)).count();
         // The same event twice says nothing new but who publishes it; one that differs is reported by `check`.
-        let same = |event: &&mut EventEntry| {
-            **event == EventEntry { publishers: event.publishers.clone(), ..entry.clone() }
-        };
-        match events[place..place + alike].iter_mut().find(same) {
+        match events[place..place + alike].iter_mut().find(|event| event.is_same_as(&entry)) {
             Some(known) => {
+                known.summary = known.summary.take().or(entry.summary);
                 known.publishers.extend(entry.publishers);
                 known.publishers.sort();
                 known.publishers.dedup();
@@ -324,4 +336,39 @@ fn first_sentence(text: &str) -> Option<String> {
     let paragraph = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     let sentence = paragraph.find(". ").map_or(paragraph.as_str(), |end| &paragraph[..=end]);
     (!sentence.is_empty()).then(|| sentence.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(words: &str, stream: &str) -> Catalog {
+        let entry = json!({
+            "name": "OrderPaid", "version": 1, "stream": stream, "aggregate": "Order", "ordering_key": "aggregate",
+            "summary": words, "publishers": [words],
+            "payload": { "writes": { "type": "object", "description": words, "properties": {
+                "description": { "type": "string", "description": words, "enum": ["description"] },
+            } } },
+        });
+        Catalog::new(words).entry(serde_json::from_value(entry).expect("an entry"))
+    }
+
+    #[test]
+    fn two_programs_tell_an_event_in_their_own_words_and_a_difference_is_named() {
+        let merged = event("shop", "orders").merge(event("billing", "orders").file().clone());
+        let [entry] = merged.file().events.as_slice() else { panic!("{merged:?}") };
+        assert_eq!(
+            (entry.summary.as_deref(), entry.publishers.join("+")),
+            (Some("shop"), "billing+shop".to_owned())
+        );
+
+        let differs = event("shop", "orders").merge(event("billing", "payments").file().clone());
+        let refusal = differs.file().check().expect_err("two events").message().to_owned();
+        assert_eq!(
+            refusal,
+            "OrderPaid version 1: duplicate event; name and version must be unique; the two differ in the stream"
+        );
+    }
 }

@@ -1,8 +1,13 @@
 //! The gate: a catalog against the lock, as serde would read it, in both directions.
 
+mod any_version;
+mod itself;
 mod linked;
 mod lost;
+mod moved;
 mod otherwise;
+mod references;
+mod unlocked;
 
 use crate::lock::{Lock, LockedEvent, LockedSchema};
 use crate::model::{CatalogFile, EventEntry};
@@ -17,19 +22,24 @@ use crate::schema::compare::{Mismatch, mismatches};
 /// is known only where the types are linked in: see `Catalog::check`. A program with an older version lets newer events wait.
 pub fn check(catalog: &CatalogFile, lock: &Lock) -> Report {
     let mut report = Report::default();
-    let twin = |(event, reason): (&EventEntry, &str)| Finding {
+    let twin = |(event, reason): (&EventEntry, String)| Finding {
         locked_version: None,
-        reason: reason.into(),
+        reason,
         advice: "Give one of them another name or version.".into(),
         ..finding(event, event.version, None)
     };
     report.findings.extend(catalog.twins().into_iter().map(twin));
     report.findings.extend(catalog.events.iter().filter(|event| is_unasked(event)).map(unasked));
     report.findings.extend(catalog.events.iter().filter_map(otherwise::warning));
+    report.findings.extend(catalog.events.iter().flat_map(references::warnings));
+    report.findings.extend(catalog.events.iter().flat_map(itself::unread));
     let events = catalog.by_name();
     for (name, locked) in &lock.events {
         match events.get(name.as_str()) {
-            Some(entries) => compare(entries, locked, &mut report),
+            Some(entries) => {
+                compare(entries, locked, &mut report);
+                report.findings.extend(any_version::warnings(catalog, entries, locked));
+            }
             None if locked.retired => {}
             None => report.findings.push(removed(name, locked)),
         }
@@ -50,7 +60,7 @@ fn compare(entries: &[&EventEntry], locked: &LockedEvent, report: &mut Report) {
             if let Some(last) = schemas.last() {
                 lost::warn(event, *version, last, &mut found);
                 lost_schema(event, *version, last, &mut found);
-                moved(event, *version, last, &mut found);
+                moved::warn(event, *version, last, &mut found);
             }
         }
         if *version > newest.version {
@@ -126,29 +136,6 @@ fn lost_schema(event: &EventEntry, version: u32, locked: &LockedSchema, all: &mu
             advice:
                 "Derive JsonSchema for it, or make sure that both sides still read what the other writes."
                     .into(),
-            ..finding(event, version, None)
-        };
-        add(warning, all);
-    }
-}
-
-/// Another stream or ordering key breaks no reader, but what depends on it.
-fn moved(event: &EventEntry, version: u32, locked: &LockedSchema, all: &mut Vec<Finding>) {
-    let moved = [
-        ("stream", &locked.stream, &event.stream),
-        ("ordering key", &locked.ordering_key, &event.ordering_key),
-    ];
-    for (what, before, now) in moved.into_iter().filter(|(_, before, now)| before != now) {
-        let advice = match what {
-            "stream" => {
-                "Subscriptions and topics that name the old stream no longer get it: check each of them."
-            }
-            _ => "Events that are recorded before and after the change are not in order with each other.",
-        };
-        let warning = Finding {
-            severity: Severity::Warning,
-            reason: format!("its {what} changes from `{before}` to `{now}`"),
-            advice: advice.into(),
             ..finding(event, version, None)
         };
         add(warning, all);

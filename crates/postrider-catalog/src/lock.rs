@@ -37,6 +37,9 @@ pub(crate) struct LockedEvent {
 pub(crate) struct LockedSchema {
     pub(crate) hash: String,
     pub(crate) stream: String,
+    /// Absent in locks of the first version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) aggregate: Option<String>,
     pub(crate) ordering_key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) payload: Option<PayloadSchema>,
@@ -94,8 +97,10 @@ impl Lock {
             locked.retired = false;
             let schemas = locked.versions.entry(event.version).or_default();
             let schema = LockedSchema::of(event);
-            if schemas.last() != Some(&schema) {
-                schemas.push(schema);
+            match schemas.last_mut() {
+                Some(last) if last.is_without_aggregate_of(&schema) => *last = schema,
+                Some(last) if *last == schema => {}
+                _ => schemas.push(schema),
             }
         }
     }
@@ -113,10 +118,16 @@ impl Lock {
 }
 
 impl LockedSchema {
-    fn of(event: &EventEntry) -> Self {
+    /// Whether it is the same, but for the aggregate that a lock of the first version does not have.
+    fn is_without_aggregate_of(&self, other: &Self) -> bool {
+        self.aggregate.is_none() && *self == Self { aggregate: None, ..other.clone() }
+    }
+
+    pub(crate) fn of(event: &EventEntry) -> Self {
         Self {
             hash: schema_hash(event.payload.as_ref()),
             stream: event.stream.clone(),
+            aggregate: Some(event.aggregate.clone()),
             ordering_key: event.ordering_key.clone(),
             payload: event.payload.clone(),
         }

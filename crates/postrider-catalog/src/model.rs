@@ -6,6 +6,8 @@ use postrider_core::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::problems;
+
 /// The format of a catalog's file that this version writes.
 pub const FORMAT: u32 = 1;
 
@@ -183,21 +185,55 @@ impl CatalogFile {
     }
 
     /// The events whose name and version another one has, each with a sentence about it.
-    pub(crate) fn twins(&self) -> Vec<(&EventEntry, &'static str)> {
+    pub(crate) fn twins(&self) -> Vec<(&EventEntry, String)> {
         let mut known: HashMap<(&str, u32), &EventEntry> = HashMap::with_capacity(self.events.len());
         let mut twins = Vec::new();
         for event in &self.events {
             match known.insert((&event.name, event.version), event) {
                 None => {}
-                Some(same) if same == event => {
-                    twins.push((event, "it is there twice; a name and version must be used once"));
+                Some(same) => {
+                    let differs = problems::difference(same, event);
+                    let differs =
+                        differs.map_or_else(String::new, |what| format!("; the two differ in the {what}"));
+                    twins.push((event, format!("duplicate event; name and version must be unique{differs}")));
                 }
-                Some(_) => twins.push((
-                    event,
-                    "two events have this name and version, and they differ; a name and version must be used once",
-                )),
             }
         }
         twins
+    }
+}
+
+impl EventEntry {
+    /// Whether it is the same event, whoever publishes it and however its meaning is told.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        problems::difference(self, other).is_none_or(|what| what == problems::MEANING)
+    }
+}
+
+impl PayloadSchema {
+    /// The same without its sentences: two programs may describe one field in other words.
+    pub(crate) fn undescribed(&self) -> Self {
+        let undescribed = |schema: &Value| {
+            let mut schema = schema.clone();
+            remove_descriptions(&mut schema);
+            schema
+        };
+        Self { writes: undescribed(&self.writes), reads: self.reads.as_ref().map(undescribed) }
+    }
+}
+
+fn remove_descriptions(node: &mut Value) {
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(remove_descriptions),
+        Value::Object(fields) => {
+            // A field that is called so has a schema.
+            fields.retain(|name, value| name != "description" || !value.is_string());
+            for (name, inner) in fields.iter_mut() {
+                if !matches!(name.as_str(), "enum" | "const" | "default" | "examples") {
+                    remove_descriptions(inner);
+                }
+            }
+        }
+        _ => {}
     }
 }

@@ -14,6 +14,7 @@ mod words;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
+use postrider_core::Limits;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use conventions::Conventions;
@@ -48,6 +49,7 @@ pub enum Convention {
 impl Convention {
     /// Checks a name. A refusal says the rule, and what would be right if that can be told.
     pub fn check(&self, name: &str) -> Result<(), NameRefusal> {
+        length(name)?;
         let result = match self {
             Self::PascalPastTense => past_tense::check(name),
             Self::Commands => command::check(name),
@@ -67,6 +69,17 @@ impl Convention {
             Self::ScreamingSnake => "ORDER_PAID".to_owned(),
         }
     }
+}
+
+/// Refuses a name that no event can be recorded with.
+fn length(name: &str) -> Result<(), NameRefusal> {
+    if name.len() <= Limits::NAME {
+        return Ok(());
+    }
+    let beginning: String = name.chars().take(32).collect();
+    let (bytes, most) = (name.len(), Limits::NAME);
+    let message = format!("`{beginning}…` has {bytes} bytes, and a name must have at most {most}");
+    Err(NameRefusal::new(message, None))
 }
 
 /// The name of the convention in settings.
@@ -157,7 +170,8 @@ impl Display for NameRefusal {
         formatter.write_str(&self.message)?;
         match &self.suggestion {
             Some(suggestion) => write!(formatter, ": use `{suggestion}`."),
-            None => write!(formatter, "; `{}` is a good one.", self.example),
+            None if self.example.is_empty() => formatter.write_str("."),
+            None => write!(formatter, "; for example `{}`.", self.example),
         }
     }
 }
@@ -187,6 +201,18 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_no_event_can_have_is_refused_with_and_without_a_convention() {
+        let (fits, long) = (format!("A{}Paid", "a".repeat(195)), format!("A{}Paid", "ä".repeat(98)));
+        assert_eq!((fits.len(), long.len(), long.chars().count()), (200, 201, 103));
+        assert!(Convention::PascalPastTense.check(&fits).is_ok());
+        let refusal = Convention::ScreamingSnake.check(&long).expect_err("too long");
+        let said = format!("`A{}…` has 201 bytes, and a name must have at most 200.", "ä".repeat(31));
+        assert_eq!(refusal.to_string(), said);
+        assert_eq!(Conventions::default().check("orders", &long), Err(refusal));
+        assert!(Conventions::default().check("orders", &fits).is_ok());
+    }
+
+    #[test]
     fn a_refusal_offers_a_name_or_shows_a_good_one() {
         let refusal =
             |convention: Convention, name: &str| convention.check(name).expect_err(name).to_string();
@@ -196,15 +222,15 @@ mod tests {
         );
         assert_eq!(
             refusal(Convention::PascalPastTense, "NewsFeed"),
-            "`NewsFeed` must say in the past tense what has happened; `OrderPaid` is a good one."
+            "`NewsFeed` must say in the past tense what has happened; for example `OrderPaid`."
         );
         assert_eq!(
             refusal(Convention::PascalPastTense, ""),
-            "An event name must not be empty; `OrderPaid` is a good one."
+            "An event name must not be empty; for example `OrderPaid`."
         );
         assert_eq!(
             refusal(Convention::Commands, "Customer"),
-            "`Customer` must begin with a verb that says what to do; `PayOrder` is a good one."
+            "`Customer` must begin with a verb that says what to do; for example `PayOrder`."
         );
     }
 }

@@ -7,7 +7,10 @@ use serde::Serialize;
 
 use crate::cycles::cycles;
 use crate::routes::{Route, Routes};
-use crate::{CatalogFile, EventEntry};
+use crate::{CatalogFile, EventEntry, PayloadSchema};
+
+/// What [`difference`] says where only the sentences differ.
+pub(crate) const MEANING: &str = "meaning";
 
 /// How bad a [`Problem`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -105,7 +108,7 @@ impl Display for Problem {
                 "The handler of `{subscriber}` for `{event}` records `{follow_up}`, which is no event of this catalog."
             ),
             Self::Cycle { events } => {
-                write!(formatter, "Follow-ups can go on for ever: {}.", events.join(" → "))
+                write!(formatter, "Follow-up events form a cycle: {}.", events.join(" → "))
             }
             Self::Unreceived { event, version } => {
                 write!(formatter, "Nobody receives `{event}` version {version}.")
@@ -148,18 +151,23 @@ fn contradictions(routes: &Routes<'_>) -> Vec<Problem> {
 }
 
 /// What two definitions of one event disagree about. Publishers may differ: several programs may record an event.
-fn difference(one: &EventEntry, other: &EventEntry) -> Option<&'static str> {
+pub(crate) fn difference(one: &EventEntry, other: &EventEntry) -> Option<&'static str> {
     [
         ("stream", one.stream != other.stream),
         ("aggregate", one.aggregate != other.aggregate),
         ("ordering key", one.ordering_key != other.ordering_key),
         ("numbering", one.sequenced != other.sequenced),
-        ("payload", one.payload != other.payload),
-        ("meaning", one.summary != other.summary),
+        ("payload", payloads_differ(one, other)),
         ("list of upcasters", one.upcast_from != other.upcast_from),
+        (MEANING, one.summary != other.summary),
     ]
     .into_iter()
     .find_map(|(what, differs)| differs.then_some(what))
+}
+
+fn payloads_differ(one: &EventEntry, other: &EventEntry) -> bool {
+    let undescribed = |event: &EventEntry| event.payload.as_ref().map(PayloadSchema::undescribed);
+    one.payload != other.payload && undescribed(one) != undescribed(other)
 }
 
 fn unpublished(catalog: &CatalogFile, routes: &Routes<'_>) -> Vec<Problem> {

@@ -5,16 +5,29 @@ use std::sync::Arc;
 
 use postrider_core::Recorded;
 use postrider_relay::Decode;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use crate::model::PayloadSchema;
 use crate::quiet::quietly;
+use crate::report::exact_text;
 use crate::schema::Schema;
 
 /// Reads a payload as the type of an event; the error does not quote the payload.
 pub(crate) type DecodeFn = Arc<dyn Fn(&Recorded, Option<Value>) -> Result<(), String> + Send + Sync>;
+
+/// Reads a payload as the type of an event, and writes it again.
+pub(crate) type RewriteFn = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
+
+/// Reads payloads as a type and writes them again. Nothing for a payload that the type does not read.
+pub(crate) fn rewriting<T: Serialize + DeserializeOwned + 'static>() -> RewriteFn {
+    Arc::new(|payload| {
+        let text = exact_text(payload);
+        quietly(|| serde_json::to_value(serde_json::from_str::<T>(&text).ok()?).ok()).flatten()
+    })
+}
 
 /// Reads payloads as a type of which no field is known by name.
 pub(crate) fn without_schema<T: DeserializeOwned + Send + 'static>() -> DecodeFn {

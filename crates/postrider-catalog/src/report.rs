@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(crate) use exact::text as exact_text;
 
 use crate::check_log::LogReport;
-use crate::model::CatalogFile;
+use crate::model::{CatalogFile, EventEntry};
 use crate::names::Conventions;
 use crate::problems::{Severity, problems};
 
@@ -77,7 +77,13 @@ impl Report {
 impl Report {
     /// Adds the names that break a convention.
     pub fn check_names(&mut self, catalog: &CatalogFile, conventions: &Conventions) {
-        for event in &catalog.events {
+        let newest = catalog.newest();
+        // A name is said once, with the newest version that is in the stream.
+        let is_older = |event: &EventEntry| {
+            let newest = newest.get(event.name.as_str());
+            newest.is_some_and(|newest| newest.version != event.version && newest.stream == event.stream)
+        };
+        for event in catalog.events.iter().filter(|event| !is_older(event)) {
             if let Err(refusal) = conventions.check(&event.stream, &event.name) {
                 self.findings.push(Finding::of(
                     Severity::Error,
@@ -117,7 +123,7 @@ impl Report {
         for event in &log.unreadable {
             let place = if event.archived { "the archive" } else { "the log" };
             let reason = format!("event {} of {place} can't be read: {}", event.event_id, event.reason);
-            let advice = "Mend the type or its upcasters, so that they read it.".to_owned();
+            let advice = "Fix the type or its upcasters, so that they read it.".to_owned();
             let finding = Finding::of(Severity::Error, &event.event_type, Some(event.version), reason);
             self.findings.push(Finding { advice, ..finding });
         }

@@ -105,6 +105,24 @@ impl<'s> Schema<'s> {
         self.root.pointer(&pointer).map(|node| self.at(node))
     }
 
+    /// The place that a reference leads to, if there is nothing but sentences beside it: both allow the same.
+    pub(crate) fn target(self) -> Self {
+        let mut place = self;
+        let mut met = Vec::new();
+        while place.only.is_none()
+            && !met.contains(&place.address())
+            && let Value::Object(node) = place.node
+            && node
+                .keys()
+                .all(|keyword| matches!(keyword.as_str(), "$ref" | "title" | "description" | "default"))
+            && let Some(referred) = place.referred()
+        {
+            met.push(place.address());
+            place = referred;
+        }
+        place
+    }
+
     /// Visits all places that say something about the same value: this one, what it refers to, and the parts of which it is made.
     pub(crate) fn same_value(self, met: &mut Vec<usize>, visit: &mut dyn FnMut(Schema<'s>)) {
         if met.contains(&self.address()) {

@@ -255,7 +255,7 @@ fn files_that_are_none_are_refused_with_a_reason() {
     let twins = Catalog::new("shop").event::<before::OrderShipped>().event::<OrderShipped>();
     let error = CatalogFile::parse(&twins.to_json()).expect_err("two of one name").to_string();
     assert!(
-        error.contains("OrderShipped version 1: two events have this name and version, and they differ"),
+        error.contains("OrderShipped version 1: duplicate event; name and version must be unique; the two differ in the payload"),
         "{error}"
     );
 }

@@ -78,6 +78,63 @@ fn a_breaking_change_fails_until_the_version_is_raised_with_an_upcaster() {
 }
 
 #[test]
+fn a_change_that_the_lock_does_not_have_fails_until_it_is_updated() {
+    let folder = Folder::new();
+    folder.file("events.json", &catalog(1, &[], &["order"]));
+    assert!(postrider(&folder, &["catalog", "check", "--update"]).status.success());
+    let mut file: Value = serde_json::from_str(&catalog(1, &[], &["order"])).expect("JSON");
+    let mut noted = |kind: &str| {
+        file["events"][0]["payload"]["writes"]["properties"]["note"] = json!({ "type": kind });
+        folder.file("events.json", &file.to_string());
+    };
+    noted("string");
+    let forgotten = postrider(&folder, &["catalog", "check"]);
+    assert_eq!(forgotten.status.code(), Some(1));
+    let said = text(&forgotten.stdout);
+    assert!(said.contains("error: OrderPaid version 1: its schema is not in the lock"), "{said}");
+    assert!(said.contains("Run: postrider catalog check --update"), "{said}");
+    assert!(postrider(&folder, &["catalog", "check", "--update"]).status.success());
+    assert!(postrider(&folder, &["catalog", "check"]).status.success());
+    noted("integer");
+    let refused = postrider(&folder, &["catalog", "check", "--update"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stdout));
+    assert!(text(&refused.stdout).contains("field `note`"), "{}", text(&refused.stdout));
+}
+
+#[test]
+fn a_lock_that_is_none_is_refused_in_a_sentence_that_says_what_to_do() {
+    let folder = Folder::new();
+    folder.file("events.json", &catalog(1, &[], &["order"]));
+    assert!(postrider(&folder, &["catalog", "check", "--update"]).status.success());
+    let lock = std::fs::read_to_string(folder.path().join("events.lock.json")).expect("the lock");
+    for (wrong, says) in [
+        ("{".to_owned(), "not a valid lock of events: it is not valid JSON (line 1, column 1)"),
+        (
+            format!("<<<<<<< HEAD\n{lock}"),
+            "line 1 is a marker of an unresolved merge conflict; keep the entries of both sides",
+        ),
+        (
+            lock.replace("\"format\": 1", "\"format\": 2"),
+            "it has format 2, and this version reads formats up to 1",
+        ),
+        (
+            lock.replace("\"format\": 1", "\"format\": \"1\""),
+            "its `format` must be a positive integer, such as 1",
+        ),
+    ] {
+        folder.file("events.lock.json", &wrong);
+        let refused = postrider(&folder, &["catalog", "check", "--update"]);
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains("events.lock.json: ") && said.contains(says), "{said}");
+        let kept = std::fs::read_to_string(folder.path().join("events.lock.json")).expect("the lock");
+        assert_eq!(kept, wrong, "it stays");
+    }
+    folder.file("events.lock.json", &format!("\u{feff}{}", lock.replace('\n', "\r\n")));
+    assert!(postrider(&folder, &["catalog", "check"]).status.success(), "as Windows writes it");
+}
+
+#[test]
 fn an_event_that_the_catalog_has_can_not_be_retired() {
     let folder = Folder::new();
     folder.file("events.json", &catalog(1, &[], &["order"]));
@@ -96,7 +153,10 @@ fn an_event_that_the_catalog_has_can_not_be_retired() {
     assert!(retire().status.success());
     assert!(lock().contains("\"retired\": true"), "{}", lock());
     assert!(postrider(&folder, &["catalog", "check"]).status.success());
-    assert!(!folder.path().join("events.lock.draft").exists(), "the lock is written as a whole");
+    let files =
+        std::fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("a file").file_name());
+    let drafts: Vec<_> = files.filter(|name| name.to_string_lossy().contains("draft")).collect();
+    assert!(drafts.is_empty(), "the lock is written as a whole: {drafts:?}");
 }
 
 #[test]
@@ -127,7 +187,7 @@ fn a_handler_without_an_event_and_a_cycle_are_warnings_in_every_format() {
     let checked = postrider(&folder, &["catalog", "check", "--update"]);
     assert_eq!(checked.status.code(), Some(0));
     let unpublished = "`billing` has a handler for `OrderLost`, but nobody publishes that event.";
-    let cycle = "Follow-ups can go on for ever: OrderPaid → OrderPaid.";
+    let cycle = "Follow-up events form a cycle: OrderPaid → OrderPaid.";
     let report = text(&checked.stdout);
     for warning in [unpublished, cycle] {
         assert!(report.contains(&format!("warning: shop: {warning}")), "{report}");
@@ -312,7 +372,7 @@ fn what_is_no_catalog_is_refused_with_a_reason() {
     folder.file("new.json", r#"{"format":9}"#);
     assert!(refused("new.json").contains("it has format 9, and this version reads formats up to 1"));
     folder.file("text.json", "events");
-    assert!(refused("text.json").contains("text.json: it is no catalog: it is not valid JSON"));
+    assert!(refused("text.json").contains("text.json: not a valid catalog: it is not valid JSON"));
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for Look {
         let mut known = HashSet::new();
         while let Some(key) = fields.next_key::<String>()? {
             if known.contains(&key) {
-                return Err(A::Error::custom(format!("the key `{key}` is there twice")));
+                return Err(A::Error::custom(format!("duplicate key `{key}`; keys must be unique")));
             }
             known.insert(key);
             fields.next_value::<Unique>()?;

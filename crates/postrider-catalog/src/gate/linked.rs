@@ -1,5 +1,7 @@
 //! The gate with the types linked in: what schemas can't tell is tried on the types themselves.
 
+mod dropped;
+
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -35,6 +37,10 @@ impl Catalog {
                 {
                     let unread = schemas.iter().find_map(|schema| self.try_type(event, schema));
                     report.findings.extend(unread);
+                    // An older schema would say it again forever.
+                    let last = schemas.last().into_iter();
+                    let dropped: Vec<_> = last.flat_map(|schema| self.dropped(event, schema)).collect();
+                    dropped.into_iter().for_each(|finding| dropped::add(finding, &mut report.findings));
                 }
                 if *version < newest.version && newest.upcast_from.contains(version) {
                     report.findings.extend(self.try_older(newest, *version, schemas));
@@ -45,13 +51,14 @@ impl Catalog {
     }
 
     fn reads(&self, finding: &Finding) -> bool {
-        let (Some(ReaderVersion::New), Some(payload), Some(version)) =
-            (finding.reader, &finding.counterexample, finding.version)
-        else {
-            return false;
+        let (Some(payload), Some(version)) = (&finding.counterexample, finding.version) else { return false };
+        let is_asked = match finding.reader {
+            Some(ReaderVersion::New) => finding.version == finding.locked_version,
+            Some(ReaderVersion::Old) => false,
+            // What it writes itself.
+            None => finding.severity == Severity::Error,
         };
-        finding.version == finding.locked_version
-            && self.read(&finding.event, version, payload).is_some_and(|read| read.is_ok())
+        is_asked && self.read(&finding.event, version, payload).is_some_and(|read| read.is_ok())
     }
 
     /// A payload of a locked schema of the same version that the type can't read.
@@ -108,7 +115,7 @@ impl Catalog {
             Some(Finding {
                 severity: written.severity,
                 reason: format!("version {version} is not readable after its upcasters: {failed}"),
-                advice: "Mend the upcaster, so that it converts this payload.".into(),
+                advice: "Fix the upcaster, so that it converts this payload.".into(),
                 counterexample: Some(old),
                 ..finding(event, version, Some(ReaderVersion::New))
             })

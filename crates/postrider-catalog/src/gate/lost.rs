@@ -30,7 +30,7 @@ pub(super) fn warn(event: &EventEntry, version: u32, locked: &LockedSchema, all:
             "Keep the field. If it was renamed, read its old name: #[serde(alias)], stated by x-aliases.";
         add(warning(field, ReaderVersion::New, reason, advice), all);
         if unwritten.contains(field) {
-            let reason = "is no longer written: the reader takes it as absent";
+            let reason = "is no longer written: the reader treats it as missing";
             let advice = "Write it until no program reads it any more.";
             add(warning(field, ReaderVersion::Old, reason, advice), all);
         }

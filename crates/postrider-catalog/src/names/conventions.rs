@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Convention, NameRefusal};
 use crate::CatalogFile;
 
-/// The conventions of a system, by stream. The first whose pattern matches a stream counts; without one, any name is right.
+/// The conventions of a system, by stream. The first whose pattern matches a stream counts; without one, any name of a length that an event may have is right.
 ///
 /// Its own form as data is a list, `[{ "stream": "everbit.*.command", "convention": "Commands" }]`, because the order counts. The
 /// table `[catalog.names]` of `postrider.toml` has no order: the binary sorts it by the number of letters in each pattern.
@@ -42,8 +42,9 @@ impl Conventions {
         Some(&rule.convention)
     }
 
-    /// Checks the name of an event of a stream.
+    /// Checks the name of an event of a stream. Without a convention, only its length.
     pub fn check(&self, stream: &str, name: &str) -> Result<(), NameRefusal> {
+        super::length(name)?;
         self.of(stream).map_or(Ok(()), |convention| convention.check(name))
     }
 

@@ -1,6 +1,6 @@
 //! PascalCase in the past tense, as in `PaymentSucceeded`: what has happened, not what is wanted.
 
-use super::verb_lists::{COMPOUNDS, CONDITIONS, OUTCOMES, PARTICLES, REQUESTS, THINGS};
+use super::verb_lists::{COMPOUNDS, CONDITIONS, ENDS, OUTCOMES, PARTICLES, REASONS, REQUESTS, THINGS};
 use super::{NameRefusal, nouns, verbs, words};
 
 /// Refuses what is not PascalCase, and what does not say in the past tense what has happened.
@@ -71,7 +71,12 @@ fn is_noun(words: &[String], at: usize) -> bool {
 
 /// Whether the word is followed by what it says something about, as in `FailedPayment`.
 pub(super) fn describes_a_thing(words: &[String], at: usize) -> bool {
-    words.get(at + 1).is_some_and(|next| !words::says_how(next))
+    words.get(at + 1).is_some_and(|next| !words::says_how(next) && !says_why(&words[at], next))
+}
+
+/// Whether a word after how something ended begins the reason, as in `UploadFailedTooLarge`.
+fn says_why(end: &str, next: &str) -> bool {
+    ENDS.contains(&end) && REASONS.contains(&next)
 }
 
 fn says_what_happened(name: &str) -> bool {
@@ -229,6 +234,12 @@ mod tests {
         "MergeFailedConflict",
         "RestoreStartedManual",
         "MessageDeletedBulk",
+        "TransferFailedInsufficientFunds",
+        "ChargeFailedThreeTimes",
+        "RefundRejectedMissingReceipt",
+        "UploadFailedTooLarge",
+        "TransferDeclinedFraud",
+        "CreateUserFailedTooManyUsers",
     ];
 
     #[test]
@@ -306,6 +317,8 @@ mod tests {
             "SendEmailToRegisteredUsers",
             "RefundFailedPayment",
             "ChargeFailedCard",
+            "RefundDeclinedOrders",
+            "RetryFailedUploads",
             "ListCreatedOrders",
             "DeleteIfExpired",
             "NotifyWhenPaid",

@@ -172,6 +172,22 @@ pub(super) const COMPOUNDS: &[[&str; 2]] = &[
     ["topic", "offset"], ["user", "input"], ["weather", "forecast"],
 ];
 
+/// How something ended. What follows may be the reason: `TransferFailedInsufficientFunds`.
+#[rustfmt::skip]
+pub(super) const ENDS: &[&str] = &[
+    "aborted", "blocked", "canceled", "cancelled", "completed", "declined", "denied", "failed", "refused",
+    "rejected", "skipped", "stopped", "succeeded", "terminated",
+];
+
+/// Words that begin a reason, and stand before no thing that somebody does something to.
+#[rustfmt::skip]
+pub(super) const REASONS: &[&str] = &[
+    "bad", "conflicting", "corrupt", "duplicate", "empty", "exceeded", "five", "four", "fraud", "illegal", "incomplete",
+    "incompatible", "incorrect", "insufficient", "invalid", "limit", "low", "malformed", "mismatched", "missing",
+    "no", "one", "outage", "overflow", "overlimit", "several", "suspected", "three", "timeout", "too", "two",
+    "unauthorized", "unavailable", "unknown", "unreachable", "unsupported", "wrong",
+];
+
 /// What makes a past a condition or a state that is wanted: `DeleteIfExpired`, `MarkAsRead`.
 #[rustfmt::skip]
 pub(super) const CONDITIONS: &[&str] = &["as", "if", "once", "unless", "until", "when", "while"];

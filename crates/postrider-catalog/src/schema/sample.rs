@@ -1,85 +1,32 @@
 //! A value that a program with this schema writes: what a counterexample is made of.
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use serde_json::{Map, Value, json};
 
-use super::{Array, Kind, Object, Schema, Text};
+use super::{Array, Identity, Kind, Object, Schema, Text};
 
 /// How deep a sample goes before a type that holds itself is taken to have no end.
 const DEEPEST: usize = 24;
 
-impl Schema<'_> {
+impl<'s> Schema<'s> {
     /// The smallest value that it allows, or `null` if it allows none.
     pub(crate) fn sample(self) -> Value {
-        self.sample_within(DEEPEST).unwrap_or(Value::Null)
-    }
-
-    fn sample_within(self, depth: usize) -> Option<Value> {
-        let depth = depth.checked_sub(1)?;
-        let kinds = self.kinds();
-        // A value says more than its absence, unless only the absence has an end.
-        let (nulls, others): (Vec<_>, Vec<_>) = kinds.iter().partition(|kind| matches!(kind, Kind::Null));
-        let mut others = others;
-        others.sort_by_key(|kind| matches!(kind, Kind::Array(_) | Kind::Object(_)));
-        let sample = others.iter().chain(&nulls).find_map(|kind| kind.sample_within(depth))?;
-        Some(self.unrefused(sample, &kinds))
+        Sampler::default().schema(self, DEEPEST).unwrap_or(Value::Null)
     }
 }
 
-impl Kind<'_> {
+impl<'s> Kind<'s> {
     pub(crate) fn sample(&self) -> Value {
-        self.sample_within(DEEPEST).unwrap_or(Value::Null)
-    }
-
-    fn sample_within(&self, depth: usize) -> Option<Value> {
-        Some(match self {
-            Kind::Any => json!("any"),
-            Kind::Null => Value::Null,
-            Kind::Bool => json!(true),
-            Kind::Integer { least, most } => integer(1.clamp(*least, *most)),
-            Kind::Number => json!(1.5),
-            Kind::Text(Text::Free) => json!("text"),
-            Kind::Text(Text::OneCharacter) => json!("c"),
-            Kind::Text(Text::Format(format)) => json!(of_format(format)),
-            Kind::Constant(value) => (*value).clone(),
-            Kind::Array(array) => array.sample_within(depth)?,
-            Kind::Object(object) => Value::Object(object.sample_within(depth)?),
-            Kind::OtherVariant { tag, known, beside } => {
-                let mut object = beside.sample_within(depth)?;
-                object.insert((*tag).to_owned(), json!(unlike(known)));
-                Value::Object(object)
-            }
-        })
+        least(|sampler, depth| sampler.kind(self, depth)).unwrap_or(Value::Null)
     }
 }
 
-impl Array<'_> {
-    fn sample_within(&self, depth: usize) -> Option<Value> {
-        let length = self.length.unwrap_or(self.first.len().max(self.least));
-        let item = |index: usize| self.first.get(index).copied().or(self.items);
-        let items: Option<Vec<_>> = (0..length)
-            .map(|index| item(index).map_or(Some(Value::Null), |schema| schema.sample_within(depth)))
-            .collect();
-        items.map(Value::Array)
-    }
-}
-
-impl Object<'_> {
+impl<'s> Object<'s> {
     /// An object with the fields that are always there.
     pub(crate) fn sample(&self) -> Map<String, Value> {
-        self.sample_within(DEEPEST).unwrap_or_default()
-    }
-
-    fn sample_within(&self, depth: usize) -> Option<Map<String, Value>> {
-        let required = self.fields.iter().filter(|field| field.required);
-        let mut object: Map<String, Value> = required
-            .map(|field| Some((field.name.to_owned(), field.schema.sample_within(depth)?)))
-            .collect::<Option<_>>()?;
-        if let Some((keys, schema)) = self.rest.written().filter(|_| self.filled)
-            && let Some(key) = keys.sample()
-        {
-            object.insert(key, schema.sample_within(depth)?);
-        }
-        Some(object)
+        least(|sampler, depth| sampler.object(self, depth)).unwrap_or_default()
     }
 
     /// The same with a field that is no field of it, if it may have such and a name of one is known.
@@ -91,6 +38,93 @@ impl Object<'_> {
             object.insert(key, schema.sample());
         }
         object
+    }
+}
+
+/// What is found at the least depth.
+fn least<'s, T>(mut found: impl FnMut(&mut Sampler<'s>, usize) -> Option<T>) -> Option<T> {
+    let mut sampler = Sampler::default();
+    (0..DEEPEST).find_map(|depth| found(&mut sampler, depth))
+}
+
+/// Makes samples of the least depth. Each place is looked at once for each depth, however many ways lead to it: a tree has two
+/// ways at each of its nodes.
+#[derive(Default)]
+struct Sampler<'s> {
+    kinds: HashMap<Identity, Rc<[Kind<'s>]>>,
+    found: HashMap<Identity, (usize, Value)>,
+    /// The greatest depth that was tried in vain.
+    in_vain: HashMap<Identity, usize>,
+}
+
+impl<'s> Sampler<'s> {
+    fn schema(&mut self, schema: Schema<'s>, depth: usize) -> Option<Value> {
+        let identity = schema.identity();
+        if let Some((needed, value)) = self.found.get(&identity) {
+            return (*needed <= depth).then(|| value.clone());
+        }
+        let tried = self.in_vain.get(&identity).copied().unwrap_or_default();
+        for depth in tried + 1..=depth {
+            if let Some(value) = self.within(schema, depth - 1) {
+                self.found.insert(identity, (depth, value.clone()));
+                return Some(value);
+            }
+            self.in_vain.insert(identity, depth);
+        }
+        None
+    }
+
+    /// A sample whose parts have at most this depth.
+    fn within(&mut self, schema: Schema<'s>, depth: usize) -> Option<Value> {
+        let kinds = self.kinds.entry(schema.identity()).or_insert_with(|| schema.kinds().into()).clone();
+        // A value says more than its absence, where both are as deep.
+        let (nulls, mut others): (Vec<_>, Vec<_>) = kinds.iter().partition(|kind| matches!(kind, Kind::Null));
+        others.sort_by_key(|kind| matches!(kind, Kind::Array(_) | Kind::Object(_)));
+        let sample = others.into_iter().chain(nulls).find_map(|kind| self.kind(kind, depth))?;
+        Some(schema.unrefused(sample, &kinds))
+    }
+
+    fn kind(&mut self, kind: &Kind<'s>, depth: usize) -> Option<Value> {
+        Some(match kind {
+            Kind::Any => json!("any"),
+            Kind::Null => Value::Null,
+            Kind::Bool => json!(true),
+            Kind::Integer { least, most } => integer(1.clamp(*least, *most)),
+            Kind::Number => json!(1.5),
+            Kind::Text(Text::Free) => json!("text"),
+            Kind::Text(Text::OneCharacter) => json!("c"),
+            Kind::Text(Text::Format(format)) => json!(of_format(format)),
+            Kind::Constant(value) => (*value).clone(),
+            Kind::Array(array) => self.array(array, depth)?,
+            Kind::Object(object) => Value::Object(self.object(object, depth)?),
+            Kind::OtherVariant { tag, known, beside } => {
+                let mut object = self.object(beside, depth)?;
+                object.insert((*tag).to_owned(), json!(unlike(known)));
+                Value::Object(object)
+            }
+        })
+    }
+
+    fn array(&mut self, array: &Array<'s>, depth: usize) -> Option<Value> {
+        let length = array.length.unwrap_or(array.first.len().max(array.least));
+        let item = |index: usize| array.first.get(index).copied().or(array.items);
+        let items: Option<Vec<_>> = (0..length)
+            .map(|index| item(index).map_or(Some(Value::Null), |schema| self.schema(schema, depth)))
+            .collect();
+        items.map(Value::Array)
+    }
+
+    fn object(&mut self, object: &Object<'s>, depth: usize) -> Option<Map<String, Value>> {
+        let required = object.fields.iter().filter(|field| field.required);
+        let mut fields: Map<String, Value> = required
+            .map(|field| Some((field.name.to_owned(), self.schema(field.schema, depth)?)))
+            .collect::<Option<_>>()?;
+        if let Some((keys, schema)) = object.rest.written().filter(|_| object.filled)
+            && let Some(key) = keys.sample()
+        {
+            fields.insert(key, self.schema(schema, depth)?);
+        }
+        Some(fields)
     }
 }
 

@@ -8,12 +8,73 @@ mod commerce;
 #[allow(dead_code)]
 mod umbra;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use postrider_catalog::{CatalogFile, FORMAT, render};
+use postrider_catalog::{Catalog, CatalogFile, FORMAT, render};
+use postrider_core::EventMapping;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Tree {
+    size: u8,
+    left: Option<Box<Tree>>,
+    right: Option<Box<Tree>>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "op")]
+enum Expression {
+    Add { left: Box<Expression>, right: Box<Expression> },
+    Number { value: u64 },
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Address {
+    city: String,
+    place: Option<(f64, f64)>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Means {
+    Card { number: String },
+    Cash { till: u8 },
+    Nothing,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Shipment {
+    extra: Value,
+    extras: Vec<Value>,
+    amount: u128,
+    balance: i128,
+    #[serde(flatten)]
+    address: Address,
+    means: Means,
+    by_number: BTreeMap<i32, String>,
+    by_line: Option<BTreeMap<u64, Tree>>,
+    none: (),
+}
+
+/// A catalog of types, with the schemas that schemars writes and what the types were asked.
+fn of_types() -> CatalogFile {
+    fn with<T: Serialize + DeserializeOwned + JsonSchema + Send + 'static>(
+        catalog: Catalog,
+        name: &str,
+    ) -> Catalog {
+        catalog.mapping(&EventMapping::new(name, "Order", |_: &T| "1".to_owned()).stream("orders"))
+    }
+    let catalog = with::<Tree>(Catalog::new("shop"), "TreePlanted");
+    let catalog = with::<Expression>(catalog, "ExpressionEvaluated");
+    let catalog = with::<Shipment>(catalog, "OrderShipped");
+    catalog.file().clone()
+}
 
 /// What the parser says of documents, in their order.
 fn verdicts(name: &str, documents: &[String]) -> Vec<Value> {
@@ -51,6 +112,22 @@ fn the_parser_of_asyncapi_accepts_what_we_write() {
     // Commerce: one stream and four topics; a publisher, a subscription that reads one and writes four, four consumers.
     assert_eq!(counts(&verdicts[1]), [Some(1 + 4), Some(1 + 5 + 4), Some(6)]);
     assert_eq!(counts(&verdicts[2]), [Some(0), Some(0), Some(0)]);
+}
+
+#[test]
+fn the_parser_of_asyncapi_accepts_the_schemas_of_types() {
+    let catalog = of_types();
+    for name in ["TreePlanted", "ExpressionEvaluated", "OrderShipped"] {
+        let event = catalog.event(name).expect("the event");
+        assert!(event.payload.is_some(), "{name} has a schema");
+    }
+    let verdicts = verdicts("types", &[render::asyncapi(&catalog)]);
+    assert_eq!(
+        (&verdicts[0]["errors"], &verdicts[0]["messages"]),
+        (&json!([]), &json!(3)),
+        "{}",
+        verdicts[0]
+    );
 }
 
 /// Without this, a parser that accepts everything would make the other test pass.

@@ -168,7 +168,7 @@ fn what_is_odd_is_said_in_a_sentence_each() {
             "warning: `x` has a handler for `Payed`, but nobody publishes that event.",
             "warning: `x` has a handler for `Silent`, but nobody publishes that event.",
             "warning: The handler of `x` for `Paid` records `Gone`, which is no event of this catalog.",
-            "warning: Follow-ups can go on for ever: A → B → A.",
+            "warning: Follow-up events form a cycle: A → B → A.",
             "information: Nobody receives `Lost` version 1.",
         ]
     );

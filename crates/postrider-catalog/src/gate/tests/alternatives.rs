@@ -109,7 +109,7 @@ fn a_format_that_a_type_parses_already_is_a_warning_when_its_schema_tells_it() {
         at: parsed::Moment,
     }
     let finding = warned::<At<parsed::Moment>, Told>();
-    let expected = "holds texts that its type parses, and the reader takes a date-time string: whether it takes all of them is not known";
+    let expected = "holds strings that its type parses; the reader may not accept all of them (it expects a date-time string)";
     assert_eq!((finding.field.as_str(), finding.reason.as_str()), ("at", expected));
 }
 

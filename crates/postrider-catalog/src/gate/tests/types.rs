@@ -15,9 +15,9 @@ pub(super) mod prelude {
 
 changes! {
     an_integer_is_widened:
-        { pub struct Payload { amount: u32 } } => { pub struct Payload { amount: u64 } } breaks OldReader;
+        { pub struct Payload { amount: u32 } } => { pub struct Payload { amount: u64 } } breaks OldReader at "amount";
     an_integer_is_narrowed:
-        { pub struct Payload { amount: i64 } } => { pub struct Payload { amount: i32 } } breaks NewReader;
+        { pub struct Payload { amount: i64 } } => { pub struct Payload { amount: i32 } } breaks NewReader at "amount";
     an_integer_gets_a_sign:
         { pub struct Payload { amount: u32 } } => { pub struct Payload { amount: i64 } } breaks OldReader;
     an_integer_loses_its_sign:
@@ -29,9 +29,9 @@ changes! {
     a_float_becomes_more_exact:
         { pub struct Payload { amount: f32 } } => { pub struct Payload { amount: f64 } } breaks Nobody;
     a_number_becomes_a_string:
-        { pub struct Payload { order: u64 } } => { pub struct Payload { order: String } } breaks Both;
+        { pub struct Payload { order: u64 } } => { pub struct Payload { order: String } } breaks Both at "order";
     a_string_becomes_a_uuid:
-        { pub struct Payload { order: String } } => { pub struct Payload { order: uuid::Uuid } } breaks NewReader;
+        { pub struct Payload { order: String } } => { pub struct Payload { order: uuid::Uuid } } breaks NewReader at "order";
     a_uuid_becomes_a_string:
         { pub struct Payload { order: uuid::Uuid } } => { pub struct Payload { order: String } } breaks OldReader;
     a_character_becomes_a_string:
@@ -40,15 +40,15 @@ changes! {
         { pub struct Payload { order: String } } =>
         { pub struct OrderId(String); pub struct Payload { order: OrderId } } breaks Nobody;
     one_becomes_a_list:
-        { pub struct Payload { item: String } } => { pub struct Payload { item: Vec<String> } } breaks Both;
+        { pub struct Payload { item: String } } => { pub struct Payload { item: Vec<String> } } breaks Both at "item";
     a_list_becomes_a_fixed_array:
         { pub struct Payload { items: Vec<u8> } } => { pub struct Payload { items: [u8; 2] } } breaks NewReader;
     a_fixed_array_becomes_a_list:
         { pub struct Payload { items: [u8; 2] } } => { pub struct Payload { items: Vec<u8> } } breaks OldReader;
     a_tuple_gets_longer:
-        { pub struct Payload { point: (u8, u8) } } => { pub struct Payload { point: (u8, u8, u8) } } breaks Both;
+        { pub struct Payload { point: (u8, u8) } } => { pub struct Payload { point: (u8, u8, u8) } } breaks Both at "point";
     the_items_of_a_list_change:
-        { pub struct Payload { items: Vec<u64> } } => { pub struct Payload { items: Vec<String> } } breaks Both;
+        { pub struct Payload { items: Vec<u64> } } => { pub struct Payload { items: Vec<String> } } breaks Both at "items[]";
     a_struct_becomes_a_map_of_the_same_values:
         { pub struct Prices { net: u32, gross: u32 } pub struct Payload { prices: Prices } } =>
         { pub struct Payload { prices: BTreeMap<String, u32> } } breaks OldReader;
@@ -60,7 +60,7 @@ changes! {
         { pub struct Prices { net: Option<String> } pub struct Payload { prices: Prices } } breaks Both;
     the_values_of_a_map_change:
         { pub struct Payload { prices: BTreeMap<String, u32> } } =>
-        { pub struct Payload { prices: BTreeMap<String, String> } } breaks Both;
+        { pub struct Payload { prices: BTreeMap<String, String> } } breaks Both at "prices.*";
     the_values_of_a_map_by_number_become_optional:
         { pub struct Payload { prices: BTreeMap<u32, u32> } } =>
         { pub struct Payload { prices: BTreeMap<u32, Option<u32>> } } breaks OldReader;

@@ -2,12 +2,27 @@
 
 use serde_json::Value;
 
-use super::{Comparison, Mismatch};
+use super::{Comparison, Mismatch, NOT_ALWAYS_WRITTEN};
 use crate::schema::object::{Field, Keys, Rest};
 use crate::schema::{Kind, Object, Schema};
 
 impl Comparison {
+    /// One object against another. In an object that holds itself, the outer comparison says what is wrong with the inner ones.
     pub(super) fn objects(&mut self, written: &Object<'_>, read: &Object<'_>) -> Vec<Mismatch> {
+        let fields = |object: &Object<'_>| -> Vec<_> {
+            object.fields.iter().map(|field| field.schema.identity()).collect()
+        };
+        let pair = (fields(written), fields(read));
+        if !pair.0.is_empty() && self.around.contains(&pair) {
+            return Vec::new();
+        }
+        self.around.push(pair);
+        let found = self.fields(written, read);
+        self.around.pop();
+        found
+    }
+
+    fn fields(&mut self, written: &Object<'_>, read: &Object<'_>) -> Vec<Mismatch> {
         let missing =
             read.fields.iter().filter(|field| field.required).flat_map(|field| missing(written, field));
         let mut found: Vec<_> = missing.collect();
@@ -53,7 +68,7 @@ impl Comparison {
                 Mismatch::new("is unknown to the reader, which denies unknown fields", field.schema.sample())
             }
             Rest::Each(keys, _) if !keys.accepts(field.name) => {
-                let reason = format!("is no key that the reader takes: it takes {}", keys.named());
+                let reason = format!("is not a key that the reader accepts: it accepts {}", keys.named());
                 Mismatch::new(reason, field.schema.sample())
             }
             Rest::Each(_, schema) => self.values(field, schema),
@@ -76,7 +91,7 @@ impl Comparison {
         match read.rest {
             Rest::Ignored => {}
             Rest::Denied => {
-                let reason = "may hold any field, but the reader denies unknown fields";
+                let reason = "may have unknown fields, but the reader rejects them";
                 found.extend(Mismatch::new(reason, Value::Object(written.sample_with_unknown())));
             }
             Rest::Each(readable, schema) => {
@@ -105,7 +120,7 @@ fn keys(written: &Object<'_>, keys: Keys<'_>, readable: Keys<'_>, values: Schema
         return Vec::new();
     }
     let reason = format!(
-        "has keys that its type parses, and the reader takes {reads} as keys: whether it takes all of them is not known"
+        "has keys that its type parses; the reader may not accept all of them (it expects {reads} as keys)"
     );
     let example = Value::Object(written.sample_with_unknown());
     Mismatch::new(reason, example).into_iter().map(Mismatch::unshown).collect()
@@ -124,7 +139,7 @@ fn missing(written: &Object<'_>, needed: &Field<'_>) -> Vec<Mismatch> {
     let source = source.or_else(|| needed.schema.aliases().find_map(|alias| written.field(alias)));
     let reason = match source {
         Some(field) if field.required => return Vec::new(),
-        Some(_) => "is not always written, but the reader needs it",
+        Some(_) => NOT_ALWAYS_WRITTEN,
         None => "is not written, but the reader needs it",
     };
     let example = Value::Object(written.sample());

@@ -69,7 +69,7 @@ pub(super) fn parsed(writes: Schema<'_>, readable: &[Kind<'_>]) -> Vec<Mismatch>
         return Mismatch::new(reason, text);
     }
     let reason = format!(
-        "holds texts that its type parses, and the reader takes {}: whether it takes all of them is not known",
+        "holds strings that its type parses; the reader may not accept all of them (it expects {})",
         list(readable)
     );
     let unknown = Mismatch::new(reason, writes.sample()).into_iter().map(Mismatch::unshown);

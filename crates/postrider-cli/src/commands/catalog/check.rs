@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     /// How many events of each type and version to try: half of them the newest, the others drawn from the rest
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "against_log")]
     sample: usize,
-    /// The most rows of the log and its archive to read, the newest first
+    /// Maximum number of rows of the log and its archive to read, newest first
     #[arg(long, value_name = "N", default_value_t = 1_000_000, requires = "against_log")]
     rows: u64,
     /// Format of the report
@@ -56,7 +56,8 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
     // Without a lock there is nothing to compare with, but the log can be read. A lock that was named must be there.
     let only_the_log = arguments.against_log && arguments.against.is_none();
     let mut lock = read(&path, arguments.update || only_the_log)?;
-    if only_the_log && !arguments.update && !path.exists() {
+    let has_lock = path.exists();
+    if only_the_log && !arguments.update && !has_lock {
         output::note(format!(
             "warning: there is no lock {}, so no schema was compared; write the first one with --update",
             path.display()
@@ -72,6 +73,9 @@ pub(super) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         lock.retire(name).map_err(|error| wrong(&path, &error))?;
     }
     let mut report = check(&catalog, &lock);
+    if has_lock && !arguments.update {
+        report.check_lock(&catalog, &lock);
+    }
     report.check_names(&catalog, &config.catalog.conventions());
     report.check_versions(&catalog);
     report.check_routes(&catalog);
