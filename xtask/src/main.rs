@@ -21,7 +21,7 @@ Usage: cargo xtask COMMAND
 
   test [WITHOUT] [-- ARGS]         run all tests, several programs at once, with the servers they need; or cargo test ARGS with them
   soak [WITHOUT] [-- ARGS]         the same with the long forms of the tests (POSTRIDER_SOAK=1); without options, then
-                                   `requirements --mutants` and `bench catalog --quick`
+                                   ten mutants, each week the next ones, and `bench catalog --quick`
   ci [WITHOUT]                     format, clippy, documentation, features, then the tests
   compat [VERSION...] [-- NAME...] run the suite on every PostgreSQL from 13 to 18, MariaDB 10.11, 11.4, 11.8 and MySQL 9.7, or on those named;
                                    with NAMEs only the tests with one of them in their name
@@ -103,7 +103,8 @@ fn main() -> ExitCode {
         ["requirements", "--mutants", words @ ..] => {
             let count = words.first().and_then(|word| word.parse().ok());
             let named = if count.is_some() { &[] } else { words };
-            interruptible(|foreground| mutants::run(foreground, count.unwrap_or(mutants::COUNT), named))
+            let count = count.unwrap_or(mutants::COUNT);
+            interruptible(|foreground| mutants::run(foreground, count, named, 0))
         }
         ["docs"] => interruptible(docs::write),
         ["test", options @ ..] => tests(options, &[]),
@@ -266,7 +267,7 @@ fn tests(options: &[&str], variables: &[(&str, &str)]) -> Result<u8, TaskError> 
     interruptible(|foreground| match run_tests(foreground, &kinds, extra, variables)? {
         // The whole soak also tries whether the tests of the requirements can fail, and how the work of a catalog grows.
         0 if options.is_empty() && !variables.is_empty() => {
-            match mutants::run(foreground, mutants::COUNT, &[])? {
+            match mutants::run(foreground, mutants::COUNT, &[], mutants::week())? {
                 0 => bench_program(foreground, "catalog", &["--quick"], &[]),
                 code => Ok(code),
             }

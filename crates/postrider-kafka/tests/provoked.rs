@@ -10,11 +10,14 @@ use std::time::{Duration, Instant};
 use events::{PATIENCE, deliver, deliver_all, event, firsts, mock, versions};
 use logs::Logs;
 use postrider::store::Outcome;
-use postrider::{Order, Recorded};
-use postrider_kafka::{Kafka, KafkaBuilder};
+use postrider::testing::Outbox;
+use postrider::{ErrorKind, Failure, Order, Raw, Received, Recorded};
+use postrider_kafka::{Consumer, Kafka, KafkaBuilder};
+use postrider_testkit::until;
 use rdkafka::types::RDKafkaApiKey;
 use rdkafka::types::RDKafkaRespErr::{
-    RD_KAFKA_RESP_ERR_NO_ERROR as FINE, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER as OUT_OF_ORDER,
+    RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID as FENCED, RD_KAFKA_RESP_ERR_NO_ERROR as FINE,
+    RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER as OUT_OF_ORDER,
     RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART as UNKNOWN,
 };
 
@@ -134,4 +137,31 @@ async fn a_fatal_error_of_the_producer_is_an_outage_and_a_new_producer_takes_its
     let text = logs.text();
     let given_up = text.lines().find(|line| line.contains("creating a new one")).unwrap_or_default();
     assert!(given_up.contains("sequence desynchronization"), "it was the fatal error: {text}");
+}
+
+async fn ignore(_: Received<Raw>) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// A consumer that the brokers fence off, because another one has its `group.instance.id`, has ended for good. Whoever waits for
+/// `failed` learns it; until then nothing comes of waiting, and of giving up waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_has_ended_by_itself_says_so() {
+    let mock = mock(1);
+    let outbox = Outbox::new();
+    mock.create_topic("orders.DLT", 1, 1).expect("a topic for dead letters");
+    let consumer = Consumer::new(&outbox, &mock.bootstrap_servers(), "clerk").topics(["orders"]);
+    let consumer = consumer.property("heartbeat.interval.ms", "200").on_other(ignore);
+    let mut running = consumer.start().await.expect("it starts");
+    until("the partition is held", async || running.partitions().len() == 1).await;
+    assert!(tokio::time::timeout(Duration::ZERO, running.failed()).await.is_err(), "it is at work");
+    mock.request_errors(RDKafkaApiKey::Heartbeat, &[FENCED; 10]);
+    let error = tokio::time::timeout(PATIENCE, running.failed()).await.expect("it has ended");
+    assert_eq!(error.kind(), ErrorKind::Denied);
+    assert!(error.message().contains("the consumer has stopped because of a fatal error"), "{error}");
+    assert!(error.message().contains("nstance"), "by which one: {error}");
+    // Whoever asks again is told again, and there is nothing to stop.
+    let error = tokio::time::timeout(PATIENCE, running.failed()).await.expect("at once");
+    assert_eq!(error.message(), "the consumer has ended");
+    running.stop().await.expect("there is nothing to stop");
 }

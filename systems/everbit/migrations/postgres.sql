@@ -82,9 +82,11 @@ create or replace function worker_of(stream text) returns text language sql immu
     end
 $$;
 
--- A retry that waits is PENDING with a later next_retry_at. What an operator discarded stays DEAD.
+-- A retry that waits is PENDING with a later next_retry_at. What an operator discarded stays DEAD. One payload that is no JSON, or none
+-- that jsonb can hold, must not keep the whole table from being read: it is null then.
 create or replace view outbox_event as
-select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id, e.payload::jsonb as payload_json,
+select e.id, e.event_id, e.stream, e.event_type, e.aggregate_type, e.aggregate_id,
+       case when e.content_type is null then postrider.as_jsonb(e.payload) end as payload_json,
        case s.state
            when 'processing' then 'PROCESSING'
            when 'done' then 'DONE'

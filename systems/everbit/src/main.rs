@@ -74,13 +74,18 @@ async fn run<S: Source, D: Transactions>(
     }
     let metrics = story::metrics::collect()?;
     let services = Services::new(&transactions, settings);
-    let workers = tokio::select! {
+    let mut workers = tokio::select! {
         workers = Workers::start(source, &services, settings) => workers?,
         () = postrider::asked_to_end() => return Ok(()),
     };
-    let reconciler = tokio::spawn(reconcile(services, settings.reconcile_every));
-    // Until the process is asked to end.
-    story::process::serve(metrics).await?;
+    let mut reconciler = tokio::spawn(reconcile(services, settings.reconcile_every));
+    // Until the process is asked to end. One that lives on without its workers would look as if all were well.
+    let ended: Fallible<()> = tokio::select! {
+        served = story::process::serve(metrics) => served.map_err(Into::into),
+        error = workers.failed() => Err(error.into()),
+        _ = &mut reconciler => Err("the reconciler has ended".into()),
+    };
     reconciler.abort();
-    Ok(workers.stop().await?)
+    let stopped = workers.stop().await;
+    ended.and(stopped.map_err(Into::into))
 }

@@ -13,6 +13,9 @@ use everbit::application::{EventBus, Trading, Transactions, Work};
 use everbit::domain::{CreateOrderAttempt, KillSwitchChanged, RunBacktest, Status};
 use everbit::story::ticker::TickerReceived;
 use postrider_testkit::{Folder, Program, address, unique, until};
+use rdkafka::mocking::MockCluster;
+use rdkafka::types::RDKafkaApiKey;
+use rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID as FENCED;
 use serde_json::Value;
 use support::{World, about, signal};
 use uuid::Uuid;
@@ -106,6 +109,24 @@ async fn kafka_is_a_bus_without_the_transaction() {
     assert!(refusal.to_string().contains("\"everbit.market.ticker\" is not allowed"), "{refusal}");
     drop(work);
     workers.stop().await.expect("stopped");
+}
+
+/// A worker whose consumer has ended does not live on as if all were well: its process fails with a sentence, and whoever runs it starts
+/// another one.
+#[tokio::test]
+async fn a_worker_whose_consumer_has_ended_ends_with_a_failure() {
+    let world = World::new().await;
+    let mock = MockCluster::new(1).expect("a mock");
+    for topic in story::topics::parse(TOPICS).expect("topics") {
+        mock.create_topic(&topic.name, 1, 1).expect("a topic");
+    }
+    let settings = Settings { bus: Kind::Kafka, brokers: mock.bootstrap_servers(), ..world.settings.clone() };
+    let mut worker = world.kafka_worker(&settings).await;
+    mock.request_errors(RDKafkaApiKey::Heartbeat, &[FENCED; 100]);
+    let code = worker.exit_code().await;
+    let said = worker.errors().text();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("everbit: consume: the consumer has stopped because of a fatal error"), "{said}");
 }
 
 /// E15: behind Kafka a command may be faster than the commit of what it is about. Then it is tried again until that is there: no order and

@@ -227,6 +227,18 @@ impl Message for OrderbookReceived {
     }
 }
 
+/// X1: one payload that jsonb can't hold does not keep the others from being read.
+#[tokio::test]
+async fn a_payload_that_jsonb_cannot_hold_is_null_in_the_table() {
+    let world = World::new().await;
+    Trading::new(world.transactions.clone()).take(&signal(), 1).await.expect("taken");
+    let sql = r#"select postrider.record('everbit.system.event', 'KillSwitchChanged', 'Setting', 'x', '{"a": 1e200000}'::json)"#;
+    world.database.execute(sql).await;
+    let sql = "select payload_json is null from outbox_event order by id";
+    let found: Vec<bool> = sqlx::query_scalar(sql).fetch_all(world.pool()).await.expect("the whole table");
+    assert_eq!(found, [false, true]);
+}
+
 /// E18: the publisher refuses market data, by its stream and by its type; the transaction goes on.
 #[tokio::test]
 async fn market_data_is_refused() {
@@ -235,7 +247,7 @@ async fn market_data_is_refused() {
     let ticker = work.publish(&TickerReceived { price: 1 }, &about()).await.expect_err("no such stream");
     let orderbook = work.publish(&OrderbookReceived, &about()).await.expect_err("no such type");
     for (fault, name) in [(ticker, "everbit.market.ticker"), (orderbook, "OrderbookReceived")] {
-        assert!(matches!(fault, Fault::Reject(_)), "{fault:?}");
+        assert!(matches!(fault, Fault::Invalid(_)), "{fault:?}");
         assert!(
             fault.to_string().contains(&format!("{name:?} is not allowed for this publisher")),
             "{fault}"

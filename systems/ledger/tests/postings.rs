@@ -174,6 +174,10 @@ async fn refusals_leave_nothing_and_a_repeated_request_posts_once() {
         (reverse(ledger, 9, 1).await, "transaction 1 was reversed by 2"),
         (reverse(ledger, 9, 2).await, "a reversal can't be reversed"),
         (deposit(ledger, 3, 10, 51).await, "another transaction has the id 3"),
+        (
+            deposit_with(ledger, 3, 10, 50, Some("another memo".into())).await,
+            "another transaction has the id 3",
+        ),
     ] {
         let sentence = refused(answer);
         assert!(sentence.contains(says), "{sentence}");

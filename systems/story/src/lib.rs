@@ -4,6 +4,7 @@
 //! The processes of a system use it for their set-up (`logs`, `serve`, `metrics`). The domain of a system must not know it.
 
 pub mod imports;
+pub mod kept;
 pub mod metrics;
 pub mod narrator;
 pub mod options;
@@ -11,6 +12,7 @@ pub mod process;
 pub mod stub;
 pub mod topics;
 
+pub use kept::Kept;
 pub use narrator::Story;
 pub use options::Options;
 pub use postrider_testkit as testkit;

@@ -52,9 +52,10 @@ pub fn setting(name: &str) -> Result<String, String> {
     env::var(name).map_err(|_| format!("{name} must be set"))
 }
 
-/// A client of HTTP.
+/// A client of HTTP. It follows no redirect: what one service was asked is not asked of another one.
 pub fn client() -> reqwest::Client {
     // A second installation is refused, and the first one stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::new()
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+    client.unwrap_or_else(|error| panic!("there is no client of HTTP: {error}"))
 }

@@ -33,6 +33,13 @@ async fn main() -> ExitCode {
     })
 }
 
+/// The exit code of a process: 1 with a sentence if something failed.
 fn ended(result: Result<(), Box<dyn std::error::Error + Send + Sync>>) -> Result<ExitCode, String> {
-    result.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
+    Ok(result.map_or_else(
+        |error| {
+            eprintln!("transfers: {error}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    ))
 }

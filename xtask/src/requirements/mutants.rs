@@ -9,6 +9,7 @@ mod trial;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Test, ids, place};
 use crate::foreground::Foreground;
@@ -23,8 +24,14 @@ use trial::Outcome;
 /// How many are tried unless told.
 pub const COUNT: usize = 10;
 
-/// The chance that picks them, the same each time.
+/// The chance that puts them in an order, the same each time.
 const SEED: u64 = 0x0b5e_55ed;
+
+/// The week since 1970: the soak of each week tries the mutants behind those of the week before, so that all have their turn.
+pub fn week() -> usize {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    usize::try_from(since.as_secs() / (7 * 24 * 60 * 60)).unwrap_or_default()
+}
 
 /// A line, and the test that fails without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,8 +126,9 @@ pub fn complaints(mutants: &[Mutant]) -> Vec<String> {
     missing.chain(lines).collect()
 }
 
-/// Tries these ids, or so many of all by a fixed seed: every test must pass, and then fail without its line. Gives the exit code.
-pub fn run(foreground: &Foreground, count: usize, named: &[&str]) -> Result<u8, TaskError> {
+/// Tries these ids, or so many of all by a fixed seed, those of this turn: every test must pass, and then fail without its line. Gives the
+/// exit code.
+pub fn run(foreground: &Foreground, count: usize, named: &[&str], turn: usize) -> Result<u8, TaskError> {
     let mutants = all()?;
     let mut wrong = complaints(&mutants);
     wrong.extend(unknown(&mutants, named));
@@ -129,7 +137,7 @@ pub fn run(foreground: &Foreground, count: usize, named: &[&str]) -> Result<u8, 
         return Ok(1);
     }
     let chosen: Vec<Mutant> = if named.is_empty() {
-        chosen(mutants, count)
+        chosen(mutants, count, turn)
     } else {
         mutants.into_iter().filter(|mutant| named.contains(&mutant.id.as_str())).collect()
     };
@@ -189,16 +197,18 @@ fn stands(
     Ok(stands)
 }
 
-/// So many, by the seed.
-fn chosen(mut mutants: Vec<Mutant>, count: usize) -> Vec<Mutant> {
+/// So many, by the seed: each turn those behind the ones of the turn before, and from the first one again when all had theirs.
+fn chosen(mut mutants: Vec<Mutant>, count: usize, turn: usize) -> Vec<Mutant> {
     let mut state = SEED;
-    let mut chosen = Vec::new();
-    while chosen.len() < count && !mutants.is_empty() {
+    let mut order = Vec::new();
+    while !mutants.is_empty() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let at = usize::try_from(state >> 33).unwrap_or_default() % mutants.len();
-        chosen.push(mutants.swap_remove(at));
+        order.push(mutants.swap_remove(at));
     }
-    chosen
+    let all = order.len();
+    let first = turn.wrapping_mul(count) % all.max(1);
+    order.into_iter().cycle().skip(first).take(count.min(all)).collect()
 }
 
 /// Removes the line, runs the test and puts the line back. The binary is built beside it if a change can show there.
@@ -273,12 +283,17 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_chooses_the_same_ones_each_time() {
+    fn a_seed_chooses_the_same_ones_each_time_and_each_turn_the_next_ones() {
         let mutants: Vec<Mutant> = (0..30).map(|number| mutant(&number.to_string())).collect();
-        let (one, other) = (chosen(mutants.clone(), 10), chosen(mutants.clone(), 10));
+        let (one, other) = (chosen(mutants.clone(), 10, 0), chosen(mutants.clone(), 10, 0));
         assert_eq!(one, other);
         assert_eq!(one.len(), 10);
-        assert_eq!(chosen(mutants, 99).len(), 30);
+        assert_eq!(chosen(mutants.clone(), 99, 7).len(), 30);
+        assert_eq!(chosen(Vec::new(), 10, 3), []);
+        // Each turn has others, until all had theirs.
+        let lines = |turn: usize| chosen(mutants.clone(), 10, turn).into_iter().map(|mutant| mutant.line);
+        assert_eq!((0..3).flat_map(lines).collect::<BTreeSet<_>>().len(), 30);
+        assert_eq!(lines(3).collect::<Vec<_>>(), lines(0).collect::<Vec<_>>());
     }
 
     #[test]

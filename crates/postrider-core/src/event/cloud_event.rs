@@ -36,7 +36,7 @@ pub struct CloudEvents {
 pub type Attributes = BTreeMap<String, String>;
 
 /// What a name of an attribute may be: `sequencetype` and so on belong to extensions that others have defined.
-const RESERVED: [&str; 23] = [
+pub(super) const RESERVED: [&str; 23] = [
     "specversion",
     "id",
     "source",

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 /// The headers of an event: text by name.
 ///
-/// Reserved headers have their own accessors; all other names belong to the application. Headers that were read from a store
-/// are parsed only when they are used.
+/// Reserved headers have their own accessors; all other names belong to the application. Where somebody outside chooses names,
+/// [`set_own`](Headers::set_own) refuses those that have a meaning. Headers that were read from a store are parsed only when they are used.
 ///
 /// ```
 /// use postrider_core::Headers;
@@ -31,12 +31,12 @@ pub struct Headers {
 /// How many headers are read without a map.
 const FEW: usize = 64;
 
-const SOURCE: &str = "source";
-const SCHEMA_VERSION: &str = "schema_version";
-const TRACEPARENT: &str = "traceparent";
-const CORRELATION_ID: &str = "correlation_id";
-const CAUSATION_ID: &str = "causation_id";
-const TENANT: &str = "tenant";
+pub(super) const SOURCE: &str = "source";
+pub(super) const SCHEMA_VERSION: &str = "schema_version";
+pub(super) const TRACEPARENT: &str = "traceparent";
+pub(super) const CORRELATION_ID: &str = "correlation_id";
+pub(super) const CAUSATION_ID: &str = "causation_id";
+pub(super) const TENANT: &str = "tenant";
 
 impl Headers {
     /// No headers.

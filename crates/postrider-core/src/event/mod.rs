@@ -16,6 +16,7 @@ mod payload;
 mod placeholder;
 mod record_options;
 pub(crate) mod recorded;
+mod reserved_headers;
 mod template;
 mod trace;
 mod traits;

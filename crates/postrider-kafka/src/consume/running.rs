@@ -21,10 +21,13 @@ const QUIET: Duration = Duration::from_secs(60);
 const FAREWELL: Duration = Duration::from_secs(20);
 
 /// A running consumer. Dropping it stops it without waiting; [`stop`](RunningConsumer::stop) waits.
+///
+/// It can end by itself: see [`failed`](RunningConsumer::failed).
 pub struct RunningConsumer {
     group: Arc<Group>,
     stop: Arc<AtomicBool>,
-    ended: oneshot::Receiver<Result<()>>,
+    /// The answer of the thread at its end; nothing once it was taken.
+    ended: Option<oneshot::Receiver<Result<()>>>,
 }
 
 impl RunningConsumer {
@@ -35,12 +38,14 @@ impl RunningConsumer {
         let (told, polled) = (Arc::clone(&stop), Arc::clone(&group));
         let thread = std::thread::Builder::new().name("postrider-consumer".to_owned()).spawn(move || {
             let answer = poll(&consumer, &polled, &told);
-            let _ = end.send(close(&consumer).and(answer));
+            // Why it ended says more than that it could not say good-bye.
+            let left = close(&consumer);
+            let _ = end.send(answer.and(left));
         });
         thread.map_err(|error| {
             Error::new(ErrorKind::Invalid, "consume", format!("can't start a thread: {error}"))
         })?;
-        Ok(Self { group, stop, ended })
+        Ok(Self { group, stop, ended: Some(ended) })
     }
 
     /// The partitions that this consumer has now, as topic and number.
@@ -48,13 +53,36 @@ impl RunningConsumer {
         self.group.partitions()
     }
 
+    /// Completes when the consumer has ended although nobody stopped it: after a fatal error, such as another consumer with the same
+    /// `group.instance.id`, or because its thread ended unexpectedly. No record is handled from then on: start another consumer, or end the
+    /// process with a failure so that whoever watches it does. It is cancel-safe; while the consumer runs, it never completes.
+    ///
+    /// ```no_run
+    /// # async fn run(mut consumer: postrider_kafka::RunningConsumer, asked_to_end: impl Future<Output = ()>) -> postrider_core::Result<()> {
+    /// tokio::select! {
+    ///     () = asked_to_end => consumer.stop().await,
+    ///     error = consumer.failed() => Err(error),
+    /// }
+    /// # }
+    /// ```
+    pub async fn failed(&mut self) -> Error {
+        let answered = match &mut self.ended {
+            Some(ended) => answer(ended.await),
+            None => Ok(()),
+        };
+        self.ended = None;
+        answered.err().unwrap_or_else(|| Error::new(ErrorKind::Internal, "consume", "the consumer has ended"))
+    }
+
     /// Stops: finishes the handlers that are running, or drops them when the grace period is over; commits the offsets; leaves the
-    /// group. No handled record is delivered again, unless an earlier record of its partition was not finished in time.
+    /// group. No handled record is delivered again, unless an earlier record of its partition was not finished in time. After
+    /// [`failed`](RunningConsumer::failed) there is nothing left to stop.
     ///
     /// *On failure*: the error says what could not be done, and what may be delivered again.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.store(true, Ordering::Release);
-        match tokio::time::timeout(self.group.grace + FAREWELL, &mut self.ended).await {
+        let Some(ended) = self.ended.take() else { return Ok(()) };
+        match tokio::time::timeout(self.group.grace + FAREWELL, ended).await {
             Ok(ended) => answer(ended),
             Err(_) => {
                 let message = "the brokers did not answer in time; records that were handled last may be delivered again";

@@ -21,17 +21,20 @@ pub async fn run(name: &str) -> Result<(), String> {
             ));
         }
     };
-    let running = tokio::select! {
+    let mut running = tokio::select! {
         running = consumer.start() => running.map_err(|error| error.to_string())?,
         () = asked_to_end() => return Ok(()),
     };
     let held = async {
         while running.partitions().is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            let soon = std::time::Duration::from_millis(20);
+            if let Ok(error) = tokio::time::timeout(soon, running.failed()).await {
+                return Err(error.to_string());
+            }
         }
         println!("consuming");
-        std::future::pending::<()>().await;
+        Err(running.failed().await.to_string())
     };
-    tokio::select! { () = asked_to_end() => {}, () = held => {} }
+    tokio::select! { () = asked_to_end() => {}, failed = held => return failed }
     running.stop().await.map_err(|error| error.to_string())
 }

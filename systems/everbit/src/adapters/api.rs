@@ -32,12 +32,23 @@ struct Subject {
 }
 
 impl Subject {
-    fn about(self, headers: &HeaderMap) -> About {
+    fn about(self, headers: &HeaderMap) -> Answer<About> {
+        let texts =
+            [("ownerId", &self.owner_id), ("strategyKey", &self.strategy_key), ("market", &self.market)];
+        let is_wrong = |text: &str| text.is_empty() || text.len() > LONGEST || text.contains('\0');
+        if let Some((name, _)) = texts.into_iter().find(|(_, text)| is_wrong(text)) {
+            let rule = format!("{name} must have 1 to {LONGEST} bytes and no NUL character");
+            return Err(Fault::Invalid(rule));
+        }
         let given = headers.get("traceparent").and_then(|trace| trace.to_str().ok());
         let trace = given.map_or_else(new_trace, str::to_owned);
-        About { owner: self.owner_id, strategy: self.strategy_key, market: self.market, trace, cause: None }
+        let Self { owner_id: owner, strategy_key: strategy, market } = self;
+        Ok(About { owner, strategy, market, trace, cause: None })
     }
 }
+
+/// The longest name of an owner, a strategy or a market, in bytes.
+const LONGEST: usize = 200;
 
 #[derive(Deserialize)]
 struct NewSignal {
@@ -67,12 +78,15 @@ pub fn router<D: Transactions, X: Exchange>(api: Api<D, X>) -> Router {
         .with_state(api)
 }
 
-/// 202 with what was made, 409 with why not, or 503. What failed outside is logged here, and the caller only learns that something did.
+/// 202 with what was made, 409 or 422 with why not, or 503. What failed outside is logged here, and the caller only learns that something did.
 fn accepted(answer: Answer<serde_json::Value>) -> Response {
     match answer {
         Ok(made) => (StatusCode::ACCEPTED, Json(made)).into_response(),
         Err(Fault::Reject(why) | Fault::Missing(why)) => {
             (StatusCode::CONFLICT, Json(json!({ "error": why }))).into_response()
+        }
+        Err(Fault::Invalid(why)) => {
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "error": why }))).into_response()
         }
         Err(Fault::Retry(why)) => {
             tracing::error!(error = %why, "a request failed");
@@ -87,15 +101,13 @@ async fn signal<D: Transactions, X: Exchange>(
     headers: HeaderMap,
     Json(new): Json<NewSignal>,
 ) -> Response {
-    let signal = Signal {
-        id: new.id.unwrap_or_else(Uuid::new_v4),
-        about: new.subject.about(&headers),
-        side: new.side,
-        price: new.price,
-        volume: new.volume,
+    let take = async {
+        let NewSignal { id, subject, side, price, volume } = new;
+        let about = subject.about(&headers)?;
+        let signal = Signal { id: id.unwrap_or_else(Uuid::new_v4), about, side, price, volume };
+        Trading::new(api.transactions).take(&signal, now()).await
     };
-    let taken = Trading::new(api.transactions).take(&signal, now()).await;
-    accepted(taken.map(|id| json!({ "intentId": id })))
+    accepted(take.await.map(|id| json!({ "intentId": id })))
 }
 
 async fn attempt<D: Transactions, X: Exchange>(
@@ -126,8 +138,8 @@ async fn backtest<D: Transactions, X: Exchange>(
     headers: HeaderMap,
     Json(subject): Json<Subject>,
 ) -> Response {
-    let job = api.backtests.ask(&subject.about(&headers), now()).await;
-    accepted(job.map(|id| json!({ "jobId": id })))
+    let ask = async { api.backtests.ask(&subject.about(&headers)?, now()).await };
+    accepted(ask.await.map(|id| json!({ "jobId": id })))
 }
 
 async fn kill_switch<D: Transactions, X: Exchange>(
@@ -137,6 +149,6 @@ async fn kill_switch<D: Transactions, X: Exchange>(
 ) -> Response {
     let subject = Subject { owner_id: switch.owner_id, strategy_key: "*".into(), market: "*".into() };
     let operations = Operations::new(api.transactions);
-    let turned = operations.turn_kill_switch(switch.engaged, &subject.about(&headers), now()).await;
-    accepted(turned.map(|id| json!({ "eventId": id })))
+    let turn = async { operations.turn_kill_switch(switch.engaged, &subject.about(&headers)?, now()).await };
+    accepted(turn.await.map(|id| json!({ "eventId": id })))
 }

@@ -70,7 +70,7 @@ pub fn about(event: &Recorded) -> About {
 impl From<postrider::Error> for Fault {
     fn from(error: postrider::Error) -> Self {
         match error.kind() {
-            postrider::ErrorKind::Invalid => Self::Reject(error.to_string()),
+            postrider::ErrorKind::Invalid => Self::Invalid(error.message().to_owned()),
             _ => Self::Retry(error.to_string()),
         }
     }
@@ -78,6 +78,11 @@ impl From<postrider::Error> for Fault {
 
 impl From<sqlx::Error> for Fault {
     fn from(error: sqlx::Error) -> Self {
-        Self::Retry(format!("the database did not do it: {error}"))
+        // The class of wrong data: a number out of its range, a text that can't be kept. The message may quote the value.
+        let code = error.as_database_error().and_then(|error| error.code());
+        match code.filter(|code| code.len() == 5 && code.starts_with("22")) {
+            Some(code) => Self::Invalid(format!("the database can't keep a value of it (SQLSTATE {code})")),
+            None => Self::Retry(format!("the database did not do it: {error}")),
+        }
     }
 }

@@ -43,7 +43,7 @@ const ATTEMPTS: &str =
     "select order_intent_id, attempt_no, status, reason, order_id, updated_at from order_attempt";
 
 macro_rules! database {
-    ($(#[$doc:meta])* $transactions:ident on $database:ty, $pool:ty, $outbox:ty, $begin:expr, $tables:literal) => {
+    ($(#[$doc:meta])* $transactions:ident on $database:ty, $pool:ty, $outbox:ty, $begin:expr, $lock:literal, $tables:literal) => {
         $(#[$doc])*
         #[derive(Clone)]
         pub struct $transactions {
@@ -108,6 +108,16 @@ macro_rules! database {
             async fn intent(&mut self, id: Uuid) -> Answer<Option<Intent>> {
                 let sql = "select id, owner_id, strategy_key, market, trace, side, price, volume
                            from order_intent where id = $1";
+                let row: Option<IntentRow> = sqlx::query_as(sql).bind(id).fetch_optional(&mut *self.tx).await?;
+                Ok(row.map(intent))
+            }
+
+            async fn lock_intent(&mut self, id: Uuid) -> Answer<Option<Intent>> {
+                let sql = concat!(
+                    "select id, owner_id, strategy_key, market, trace, side, price, volume
+                     from order_intent where id = $1",
+                    $lock
+                );
                 let row: Option<IntentRow> = sqlx::query_as(sql).bind(id).fetch_optional(&mut *self.tx).await?;
                 Ok(row.map(intent))
             }
@@ -264,6 +274,8 @@ database! {
     /// everbit on PostgreSQL.
     PostgresTransactions on Postgres, sqlx::PgPool, postrider::postgres::Outbox,
     |outbox| { let pool = outbox.pool().clone(); async move { pool.begin().await } },
+    // Whoever only refers to the intent, as a fill does, does not wait.
+    " for no key update",
     "../../migrations/postgres.sql"
 }
 
@@ -271,5 +283,7 @@ database! {
     /// everbit on SQLite.
     SqliteTransactions on Sqlite, sqlx::SqlitePool, postrider::sqlite::Outbox,
     |outbox| { let outbox = outbox.clone(); async move { outbox.begin().await } },
+    // There is one writer, and a transaction is it from its begin.
+    "",
     "../../migrations/sqlite.sql"
 }

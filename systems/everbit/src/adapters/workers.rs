@@ -1,5 +1,7 @@
 //! The four workers: the same handlers behind the log of the database, or behind topics of Kafka.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use postrider::kafka::{Consumer, RunningConsumer};
@@ -14,7 +16,7 @@ use crate::adapters::push::WebPush;
 use crate::adapters::settings::Settings;
 use crate::adapters::steps::Halt;
 use crate::application::{
-    Answer, Backtests, Executed, Executor, Fault, Notices, Operations, Reconciler, Transactions,
+    Answer, Backtests, Executed, Executor, Fault, Notices, Operations, Reconciled, Reconciler, Transactions,
 };
 use crate::domain::streams::{BACKTEST, NOTIFICATION, ORDER_EXECUTOR, SYSTEM, WORKERS};
 use crate::domain::{
@@ -65,7 +67,7 @@ fn failure(fault: Fault, bus: Kind) -> Failure {
             let message = format!("{message}: its transaction was rolled back, or is not committed yet");
             Failure::retry(message).code("missing")
         }
-        (Fault::Reject(message) | Fault::Missing(message), _) => {
+        (Fault::Reject(message) | Fault::Invalid(message) | Fault::Missing(message), _) => {
             Failure::reject(message).code("not_retryable")
         }
     }
@@ -230,6 +232,22 @@ impl Workers {
         Ok(Self::Consumers(running))
     }
 
+    /// Completes when one of them has ended although nobody stopped it: nobody does its work from then on.
+    pub async fn failed(&mut self) -> postrider::Error {
+        match self {
+            Self::Relay(running) => running.failed().await,
+            Self::Consumers(consumers) => {
+                let mut all: Vec<_> =
+                    consumers.iter_mut().map(|consumer| Box::pin(consumer.failed())).collect();
+                poll_fn(|context| {
+                    let mut polled = all.iter_mut().map(|failed| failed.as_mut().poll(context));
+                    polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+                })
+                .await
+            }
+        }
+    }
+
     /// Stops them: what is under way is finished.
     pub async fn stop(self) -> postrider::Result<()> {
         match self {
@@ -244,20 +262,24 @@ impl Workers {
     }
 }
 
+/// One line on what a round found, and one on what it could not do.
+fn say(round: &Reconciled) {
+    let Reconciled { found, not_found, filled, failed } = round;
+    if found + not_found + filled > 0 {
+        tracing::info!(found, not_found, filled, "reconciled");
+    }
+    if let Some((identifier, fault)) = failed.first() {
+        let attempts = failed.len();
+        tracing::warn!(attempts, identifier, error = %fault, "could not reconcile some attempts; the next round tries again");
+    }
+}
+
 /// Asks the exchange again and again what became of orders.
 pub async fn reconcile<D: Transactions>(services: Services<D>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
         match services.reconciler.round(now()).await {
-            Ok(round) if round != crate::application::Reconciled::default() => {
-                tracing::info!(
-                    found = round.found,
-                    not_found = round.not_found,
-                    filled = round.filled,
-                    "reconciled"
-                );
-            }
-            Ok(_) => {}
+            Ok(round) => say(&round),
             Err(fault) => tracing::warn!(error = %fault, "could not reconcile; the next round tries again"),
         }
     }

@@ -54,17 +54,19 @@ impl<D: Transactions, X: Exchange, S: Steps> Executor<D, X, S> {
     async fn request(&self, command: &CreateOrderAttempt, now: Timestamp) -> Answer<Option<Intent>> {
         let mut work = self.transactions.begin().await?;
         let intent_id = command.order_intent_id;
-        let Some(intent) = work.intent(intent_id).await? else {
+        let Some(intent) = work.lock_intent(intent_id).await? else {
             return Err(Fault::Missing(format!("there is no intent {intent_id}")));
         };
-        if let Some(attempt) = work.attempt(&command.identifier()).await? {
+        let attempts = work.attempts(intent_id).await?;
+        if let Some(attempt) = attempts.iter().find(|attempt| attempt.no == command.attempt_no) {
             if attempt.status == Status::Requested {
                 // Somebody was about to send it, and may have.
-                work.move_attempt(&attempt, (Status::Unknown, Reason::Interrupted), None, now).await?;
+                work.move_attempt(attempt, (Status::Unknown, Reason::Interrupted), None, now).await?;
                 work.commit().await?;
             }
             return Ok(None);
         }
+        may_follow(command.attempt_no, attempts.first())?;
         let stopped = work.kill_switch().await?;
         let state =
             if stopped { (Status::Rejected, Reason::KillSwitch) } else { (Status::Requested, Reason::Sent) };
@@ -88,6 +90,8 @@ impl<D: Transactions, X: Exchange, S: Steps> Executor<D, X, S> {
         };
         let about = intent.about.caused_by(event_id);
         let mut work = self.transactions.begin().await?;
+        // So that whoever is about to send another attempt waits, and sees what became of this one.
+        work.lock_intent(intent.id).await?;
         // Who finds the attempt changed meanwhile looks again. It goes one way, so that ends.
         while let Some(attempt) = work.attempt(&command.identifier()).await? {
             let (verdict, stray) = (reply.verdict(), stray(&attempt, reply));
@@ -118,6 +122,26 @@ impl<D: Transactions, X: Exchange, S: Steps> Executor<D, X, S> {
             break;
         }
         Ok(Executed::Told)
+    }
+}
+
+/// Whether an attempt with this number may be sent behind the last one. The command was allowed when somebody asked for it; what is written
+/// now counts. It is under the lock of the intent, so that it stays true.
+fn may_follow(no: i32, last: Option<&Attempt>) -> Answer<()> {
+    let refused = |why: String| Err(Fault::Reject(format!("attempt {no} is not sent: {why}")));
+    match last {
+        None if no == 1 => Ok(()),
+        None => refused("the first attempt has the number 1".to_owned()),
+        Some(last) if last.is_stray => {
+            refused(format!("attempt {} was sent after it was given up, and may have an order", last.no))
+        }
+        Some(last) if !last.is_without_order() => {
+            refused(format!("attempt {} is {}, and may have an order", last.no, last.status.as_str()))
+        }
+        Some(last) if last.no.checked_add(1) != Some(no) => {
+            refused(format!("the last attempt is {}", last.no))
+        }
+        Some(_) => Ok(()),
     }
 }
 

@@ -12,8 +12,10 @@ use crate::domain::{About, Attempt, Intent, Message, Placed, Reason, Reply, Sign
 pub enum Fault {
     /// It may work later: the network, a timeout, 5xx, the database is away.
     Retry(String),
-    /// Trying again can't help: a wrong parameter, a policy, data that contradict each other.
+    /// Trying again can't help: a policy, data that contradict each other.
     Reject(String),
+    /// What is asked for can't be: a value that is out of its range, a text that can't be kept. Trying again can't help.
+    Invalid(String),
     /// What the message is about is not there. Where messages are sent before their transaction commits, it may be soon; elsewhere
     /// trying again can't help.
     Missing(String),
@@ -22,7 +24,10 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Retry(message) | Self::Reject(message) | Self::Missing(message) => f.write_str(message),
+            Self::Retry(message)
+            | Self::Reject(message)
+            | Self::Invalid(message)
+            | Self::Missing(message) => f.write_str(message),
         }
     }
 }
@@ -56,6 +61,8 @@ pub trait Work: EventBus + Sized {
     fn open_intent(&mut self, signal: &Signal, now: Timestamp) -> impl Future<Output = Answer<bool>> + Send;
     /// An intent.
     fn intent(&mut self, id: Uuid) -> impl Future<Output = Answer<Option<Intent>>> + Send;
+    /// An intent, which nobody else locks until this transaction ends: what its attempts are, stays so.
+    fn lock_intent(&mut self, id: Uuid) -> impl Future<Output = Answer<Option<Intent>>> + Send;
     /// An attempt.
     fn attempt(&mut self, identifier: &str) -> impl Future<Output = Answer<Option<Attempt>>> + Send;
     /// The attempts of an intent, the newest first.

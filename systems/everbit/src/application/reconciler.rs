@@ -12,7 +12,7 @@ pub struct Reconciler<D, X> {
 }
 
 /// What a round found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reconciled {
     /// The exchange has them.
     pub found: usize,
@@ -20,6 +20,8 @@ pub struct Reconciled {
     pub not_found: usize,
     /// More of them was executed.
     pub filled: usize,
+    /// These could not be asked for or written down, by their identifiers. The others of the round were.
+    pub failed: Vec<(String, Fault)>,
 }
 
 impl<D: Transactions, X: Exchange> Reconciler<D, X> {
@@ -29,7 +31,7 @@ impl<D: Transactions, X: Exchange> Reconciler<D, X> {
         Self { transactions, exchange, grace }
     }
 
-    /// One round. What can't be asked now is asked in the next one.
+    /// One round. What can't be asked or written now is asked in the next one, and keeps none of the others up.
     pub async fn round(&self, now: Timestamp) -> Answer<Reconciled> {
         let mut reconciled = Reconciled::default();
         let (unsettled, unfilled) = {
@@ -37,33 +39,46 @@ impl<D: Transactions, X: Exchange> Reconciler<D, X> {
             (work.unsettled().await?, work.unfilled().await?)
         };
         for attempt in unsettled {
-            let is_over = now - attempt.since >= self.grace;
-            if attempt.status == Status::Requested {
-                // A call is over long before: its worker died, and nobody else has taken up the command.
-                if is_over {
-                    self.move_on(&attempt, (Status::Unknown, Reason::Interrupted), now).await?;
-                }
-                continue;
-            }
-            match self.exchange.find(&attempt.identifier()).await {
-                Ok(Some(placed)) => {
-                    reconciled.found += usize::from(self.accept(&attempt, &placed, now).await?);
-                }
-                Ok(None) if is_over => {
-                    let gone = (Status::Rejected, Reason::NotFound);
-                    reconciled.not_found += usize::from(self.move_on(&attempt, gone, now).await?);
-                }
-                Ok(None) | Err(_) => {}
+            if let Err(fault) = self.settle(&attempt, now, &mut reconciled).await {
+                reconciled.failed.push((attempt.identifier(), fault));
             }
         }
         for attempt in unfilled {
-            if let Ok(Some(placed)) = self.exchange.find(&attempt.identifier()).await
-                && placed.executed > 0
-            {
-                reconciled.filled += usize::from(self.fill(&attempt, &placed, now).await?);
+            match self.follow(&attempt, now).await {
+                Ok(filled) => reconciled.filled += usize::from(filled),
+                Err(fault) => reconciled.failed.push((attempt.identifier(), fault)),
             }
         }
         Ok(reconciled)
+    }
+
+    /// Finds out what became of an attempt that is not settled.
+    async fn settle(&self, attempt: &Attempt, now: Timestamp, reconciled: &mut Reconciled) -> Answer<()> {
+        let is_over = now - attempt.since >= self.grace;
+        if attempt.status == Status::Requested {
+            // A call is over long before: its worker died, and nobody else has taken up the command.
+            if is_over {
+                self.move_on(attempt, (Status::Unknown, Reason::Interrupted), now).await?;
+            }
+            return Ok(());
+        }
+        match self.exchange.find(&attempt.identifier()).await? {
+            Some(placed) => reconciled.found += usize::from(self.accept(attempt, &placed, now).await?),
+            None if is_over => {
+                let gone = (Status::Rejected, Reason::NotFound);
+                reconciled.not_found += usize::from(self.move_on(attempt, gone, now).await?);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Books what was executed of an order since the last time; whether there was anything.
+    async fn follow(&self, attempt: &Attempt, now: Timestamp) -> Answer<bool> {
+        match self.exchange.find(&attempt.identifier()).await? {
+            Some(placed) if placed.executed > 0 => self.fill(attempt, &placed, now).await,
+            _ => Ok(false),
+        }
     }
 
     async fn accept(&self, attempt: &Attempt, placed: &Placed, now: Timestamp) -> Answer<bool> {

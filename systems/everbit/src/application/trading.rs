@@ -5,6 +5,11 @@ use uuid::Uuid;
 use crate::application::{Answer, EventBus, Fault, Transactions, Work};
 use crate::domain::{CreateOrderAttempt, Signal, Timestamp};
 
+/// The highest price, in KRW.
+pub const HIGHEST_PRICE: i64 = 1_000_000_000_000;
+/// The largest volume, in units of 1e-8: ten million coins. A position holds thousands of such orders before it is full.
+pub const LARGEST_VOLUME: i64 = 1_000_000_000_000_000;
+
 /// The commands of strategies and people.
 #[derive(Debug, Clone)]
 pub struct Trading<D> {
@@ -20,8 +25,10 @@ impl<D: Transactions> Trading<D> {
     /// Takes a signal: writes it, its intent and the command for the first attempt. A signal that is known changes nothing; one that says
     /// something else than it did is refused.
     pub async fn take(&self, signal: &Signal, now: Timestamp) -> Answer<Uuid> {
-        if signal.price <= 0 || signal.volume <= 0 {
-            return Err(Fault::Reject("price and volume must be greater than 0".to_owned()));
+        if !(1..=HIGHEST_PRICE).contains(&signal.price) || !(1..=LARGEST_VOLUME).contains(&signal.volume) {
+            return Err(Fault::Invalid(format!(
+                "the price must be from 1 to {HIGHEST_PRICE}, and the volume from 1 to {LARGEST_VOLUME}"
+            )));
         }
         let order_intent_id = signal.intent_id();
         let mut work = self.transactions.begin().await?;

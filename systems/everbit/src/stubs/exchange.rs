@@ -115,7 +115,6 @@ async fn place(State(stub): State<ExchangeStub>, Json(order): Json<NewOrder>) ->
     };
     let mut held = stub.held.subscribe();
     let _ = held.wait_for(|held| !held).await;
-    let error = |status: StatusCode, error: &str| (status, Json(json!({ "error": error }))).into_response();
     match conduct {
         Conduct::Place => stub.shown(&order.identifier, order.volume),
         Conduct::Refuse => error(StatusCode::BAD_REQUEST, "invalid_price"),
@@ -127,11 +126,15 @@ async fn place(State(stub): State<ExchangeStub>, Json(order): Json<NewOrder>) ->
     }
 }
 
+fn error(status: StatusCode, error: &str) -> Response {
+    (status, Json(json!({ "error": error }))).into_response()
+}
+
 async fn find(State(stub): State<ExchangeStub>, Path(identifier): Path<String>) -> Response {
     let volume = stub.book().orders.get(&identifier).copied();
     match volume {
         Some(volume) => stub.shown(&identifier, volume),
-        None => StatusCode::NOT_FOUND.into_response(),
+        None => error(StatusCode::NOT_FOUND, "order_not_found"),
     }
 }
 
@@ -140,7 +143,7 @@ async fn candles(State(stub): State<ExchangeStub>, Path(market): Path<String>) -
     match status.and_then(|status| StatusCode::from_u16(status).ok()) {
         Some(status) => status.into_response(),
         None if market.starts_with("KRW-") => Json([100, 90, 120]).into_response(),
-        None => StatusCode::NOT_FOUND.into_response(),
+        None => error(StatusCode::NOT_FOUND, "market_not_found"),
     }
 }
 

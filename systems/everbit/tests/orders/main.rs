@@ -1,5 +1,8 @@
 //! Orders: one per intent, by the state machine of the attempt.
 
+mod asking;
+mod bookings;
+mod later;
 mod stray;
 #[path = "../support/mod.rs"]
 mod support;

@@ -74,7 +74,7 @@ fn replied(answer: Answer<Receipt>) -> Reply {
 fn refused(problem: Problem) -> Reply {
     let status = match &problem {
         Problem::Refused(Refusal::UnknownTransaction(_)) => StatusCode::NOT_FOUND,
-        Problem::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Problem::Refused(_) | Problem::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Problem::Conflict => StatusCode::CONFLICT,
         Problem::Broken(error) => {
             tracing::error!(error = %error, "a transaction failed");

@@ -40,7 +40,15 @@ pub fn new_event(event: &dyn LedgerEvent) -> postrider::Result<NewEvent> {
 pub async fn record(outbox: &Outbox, connection: &mut MySqlConnection, event: &NewEvent) -> Answer<()> {
     match outbox.record_once(connection, event).await {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::Conflict => Err(Problem::Conflict),
-        Err(error) => Err(Problem::broken(error)),
+        Err(error) => Err(problem(error)),
+    }
+}
+
+/// What a failure of Postrider is for the ledger.
+pub fn problem(error: postrider::Error) -> Problem {
+    match error.kind() {
+        ErrorKind::Conflict => Problem::Conflict,
+        ErrorKind::Invalid => Problem::Invalid(error.message().to_owned()),
+        _ => Problem::broken(error),
     }
 }

@@ -150,7 +150,7 @@ impl UnitOfWork for Unit {
 
 impl OutboxEventPort for Unit {
     async fn save_event(&mut self, event: &dyn LedgerEvent) -> Answer<()> {
-        let event = outbox::new_event(event).map_err(Problem::broken)?;
+        let event = outbox::new_event(event).map_err(outbox::problem)?;
         outbox::record(&self.outbox, &mut self.tx, &event).await
     }
 }

@@ -46,7 +46,7 @@ pub async fn figures() -> Ended {
     Ok(())
 }
 
-/// One of the consumers, until it is asked to end. It serves `/metrics` where `METRICS` says, as in `127.0.0.1:9400`.
+/// One of the consumers, until it is asked to end; it fails if the consumer ends by itself. It serves `/metrics` where `METRICS` says, as in `127.0.0.1:9400`.
 pub async fn consumer(make: impl FnOnce(&Outbox, &Topics) -> Consumer<Outbox>) -> Ended {
     let pool = schema::connect(&read_database()?).await?;
     let outbox = Outbox::connect(&pool).await?;
@@ -54,13 +54,15 @@ pub async fn consumer(make: impl FnOnce(&Outbox, &Topics) -> Consumer<Outbox>) -
     if setting("READ_DATABASE_URL").is_ok() {
         tokio::spawn(inbox::forget_daily(outbox.clone()));
     }
-    let consumer = tokio::select! {
+    let mut consumer = tokio::select! {
         consumer = make(&outbox, &Topics::from_environment()?).start() => consumer?,
         () = postrider::asked_to_end() => return Ok(()),
     };
     println!("consuming");
-    postrider::asked_to_end().await;
-    Ok(consumer.stop().await?)
+    tokio::select! {
+        () = postrider::asked_to_end() => Ok(consumer.stop().await?),
+        error = consumer.failed() => Err(error.into()),
+    }
 }
 
 /// A stub of Slack and PagerDuty: it takes what they would be told, and lists it.

@@ -13,6 +13,8 @@ pub type Answer<T> = Result<T, Problem>;
 pub enum Problem {
     /// The rules don't allow it.
     Refused(Refusal),
+    /// It can't be kept: asking again does not help.
+    Invalid(String),
     /// Somebody else changed the same balance meanwhile: ask again.
     Conflict,
     /// Something that it needs is broken.
@@ -36,6 +38,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::Invalid(sentence) => f.write_str(sentence),
             Self::Conflict => f.write_str("the balance was changed by others; ask again"),
             Self::Broken(error) => error.fmt(f),
         }

@@ -28,6 +28,8 @@ pub enum Refusal {
     IdTaken(TransactionId),
     /// The memo is too long.
     MemoTooLong,
+    /// The memo has a character that is none of a text.
+    MemoHasNul,
 }
 
 impl fmt::Display for Refusal {
@@ -47,6 +49,7 @@ impl fmt::Display for Refusal {
                 write!(f, "transaction {id} is a reversal, and a reversal can't be reversed")
             }
             Self::IdTaken(id) => write!(f, "another transaction has the id {id}"),
+            Self::MemoHasNul => f.write_str("the memo must not contain a NUL character"),
             Self::MemoTooLong => write!(f, "the memo must have at most {LONGEST_MEMO} bytes"),
         }
     }

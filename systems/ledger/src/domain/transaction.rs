@@ -119,6 +119,9 @@ impl Transaction {
         if memo.as_ref().is_some_and(|memo| memo.len() > LONGEST_MEMO) {
             return Err(Refusal::MemoTooLong);
         }
+        if memo.as_ref().is_some_and(|memo| memo.contains('\0')) {
+            return Err(Refusal::MemoHasNul);
+        }
         self.memo = memo;
         Ok(self)
     }
@@ -146,8 +149,8 @@ impl Transaction {
 
     /// Whether a request asks for this transaction once more.
     pub fn is_repeated_by(&self, other: &Self) -> bool {
-        (self.id, self.kind, self.reverses, &self.entries)
-            == (other.id, other.kind, other.reverses, &other.entries)
+        (self.id, self.kind, self.reverses, &self.entries, &self.memo)
+            == (other.id, other.kind, other.reverses, &other.entries, &other.memo)
     }
 }
 

@@ -54,13 +54,20 @@ pub struct Stage {
 impl Stage {
     /// Sets it up: two databases of its own on the server of the tests, and topics on these brokers. `program` is the binary `ledger`.
     pub async fn new(program: PathBuf, brokers: &str, option: TopicOption) -> Self {
+        let stage = Self::without_topics(program, brokers, option).await;
+        stage.create_topics();
+        stage
+    }
+
+    /// The same without topics, for brokers that are a mock: nobody can ask it to create any.
+    pub async fn without_topics(program: PathBuf, brokers: &str, option: TopicOption) -> Self {
         let databases = [Database::new().await, Database::new().await];
         let [url, read_url] = [databases[0].url(), databases[1].url()];
         let pool = schema::connect(&url).await.expect("a connection");
         let outbox = schema::migrate(&pool).await.expect("the tables of the ledger");
         let reading = schema::connect(&read_url).await.expect("a connection");
         schema::migrate_consumers(&reading).await.expect("the tables of the consumers");
-        let stage = Self {
+        Self {
             folder: Folder::new(),
             ledger: MySqlLedger::new(pool, outbox),
             reading,
@@ -74,15 +81,12 @@ impl Stage {
             read_url,
             program,
             _databases: databases,
-        };
-        stage.create_topics();
-        stage
+        }
     }
 
     fn create_topics(&self) {
         let port = self.brokers.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        // A mock has its topics already.
-        let Some(port) = port.filter(|_| !self.brokers.contains(',')) else { return };
+        let port = port.expect("the broker is host:port");
         let wanted = self.topics();
         let mut all = topics::parse(TOPICS).expect("topics.txt");
         all.retain(|topic| {

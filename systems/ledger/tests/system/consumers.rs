@@ -187,3 +187,18 @@ async fn what_comes_again_is_ignored_by_its_transaction() {
     assert_eq!(warnings.len(), 1, "{log}");
     assert!(warnings[0].contains("WARN") && warnings[0].contains("transaction_id=1 "), "{warnings:?}");
 }
+
+/// L16: what the feed can't hold is no row of zeros in it; what follows is kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_feed_cannot_hold_is_no_row_of_zeros() {
+    let stage = stage(TopicOption::A).await;
+    let (_relay, _audit) = (stage.relay("relay"), stage.consumer("audit", &[]).await);
+    let outbox = Outbox::connect(stage.ledger.pool()).await.expect("an outbox");
+    let mut odd = version_1(1, 1, 5);
+    odd.aggregate_id = "no number".to_owned();
+    outbox.record_outside_transaction(&odd).await.expect("recorded");
+    deposit(&stage.ledger, 2, 1, 5).await.expect("posted");
+    let kept = "select count(*) from audit_feed where transaction_id = 2";
+    until("what follows is kept", async || stage.read_number(kept).await == 1).await;
+    assert_eq!(stage.read_number("select count(*) from audit_feed").await, 1);
+}

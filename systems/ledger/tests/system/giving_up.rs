@@ -65,7 +65,7 @@ fn collect(value: &Value, times: &mut Vec<String>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_failed_five_times_is_for_a_person() {
     let mock = MockCluster::new(3).expect("a mock");
-    let stage = &Stage::new(program(), &mock.bootstrap_servers(), TopicOption::A).await;
+    let stage = &Stage::without_topics(program(), &mock.bootstrap_servers(), TopicOption::A).await;
     let topic = &stage.topics()[0];
     mock.create_topic(topic, 6, 1).expect("a topic");
     mock.create_topic(&format!("{topic}.DLT"), 1, 1).expect("a topic");

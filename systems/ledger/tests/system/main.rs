@@ -8,6 +8,7 @@ mod consumers;
 mod giving_up;
 mod outage;
 mod pace;
+mod refusals;
 mod retention;
 mod schema;
 mod settings;

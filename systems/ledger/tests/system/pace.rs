@@ -38,9 +38,8 @@ async fn events_are_taken_a_hundred_at_a_time_or_as_the_file_says() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_bell_a_relay_looks_every_two_seconds() {
     const ROUNDS: usize = 7;
-    // Three brokers: their topics are not created as those of a real one are.
-    let mock = MockCluster::new(3).expect("a mock");
-    let stage = Stage::new(program(), &mock.bootstrap_servers(), TopicOption::A).await;
+    let mock = MockCluster::new(1).expect("a mock");
+    let stage = Stage::without_topics(program(), &mock.bootstrap_servers(), TopicOption::A).await;
     mock.create_topic(&stage.topics()[0], 6, 1).expect("a topic");
     let settings =
         stage.settings("silent", &[("lanes = 2", "lanes = 1"), ("[store]\n", "[store]\nbell = false\n")]);

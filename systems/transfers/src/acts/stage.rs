@@ -28,7 +28,8 @@ pub struct Stage {
     pub topic: String,
     /// What operations was told.
     pub operations: Stub,
-    url: String,
+    /// The address of the database.
+    pub url: String,
     program: PathBuf,
     folder: Folder,
     _database: Option<Database>,

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use postrider::ErrorKind;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
@@ -57,9 +58,12 @@ pub fn routes<U: Units + 'static>(accounts: PgUnits, transfers: TransferService<
         .with_state(Arc::new(Service { accounts, transfers }))
 }
 
+/// PostgreSQL can't keep it, so no database has to be asked.
+const NUL: char = '\0';
+
 async fn open<U>(State(service): State<Arc<Service<U>>>, Json(body): Json<AccountBody>) -> Response {
-    if body.id.is_empty() || body.id.len() > 100 || body.balance < 0 {
-        let rule = "an account must have an id of 1 to 100 bytes and a balance of at least 0";
+    if body.id.is_empty() || body.id.len() > 100 || body.id.contains(NUL) || body.balance < 0 {
+        let rule = "an account must have an id of 1 to 100 bytes without a NUL character, and a balance of at least 0";
         return refused(StatusCode::UNPROCESSABLE_ENTITY, rule);
     }
     match service.accounts.open_account(&Account { id: body.id, balance: body.balance }).await {
@@ -70,6 +74,9 @@ async fn open<U>(State(service): State<Arc<Service<U>>>, Json(body): Json<Accoun
 }
 
 async fn account<U>(State(service): State<Arc<Service<U>>>, Path(id): Path<String>) -> Response {
+    if id.contains(NUL) {
+        return refused(StatusCode::NOT_FOUND, "there is no such account");
+    }
     match service.accounts.account(&id).await {
         Ok(Some(Account { id, balance })) => Json(AccountBody { id, balance }).into_response(),
         Ok(None) => refused(StatusCode::NOT_FOUND, "there is no such account"),
@@ -84,6 +91,10 @@ async fn transfer<U: Units>(
 ) -> Response {
     let trace = headers.get("traceparent").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let TransferBody { transaction_id: id, from, to, amount, memo, attributes } = body;
+    if [&from, &to, &memo].into_iter().chain(attributes.values()).any(|text| text.contains(NUL)) {
+        let rule = "from, to, memo and attributes must not contain a NUL character";
+        return refused(StatusCode::UNPROCESSABLE_ENTITY, rule);
+    }
     let command = TransferCommand { id, from, to, amount, memo, origin: Origin { trace, attributes } };
     match service.transfers.transfer(command, now()).await {
         Ok(done) => {
@@ -99,10 +110,18 @@ async fn transfer<U: Units>(
             };
             refused(status, &refusal.to_string())
         }
-        Err(TransferError::Failed(fault)) => {
-            failed(&*fault, "the outcome is unknown; send the same transfer id again")
-        }
+        Err(TransferError::Failed(fault)) => match unrecordable(&*fault) {
+            Some(sentence) => refused(StatusCode::UNPROCESSABLE_ENTITY, sentence),
+            None => failed(&*fault, "the outcome is unknown; send the same transfer id again"),
+        },
     }
+}
+
+/// Why the event of a transfer can never be recorded, if that is what failed: a name of an attribute that is reserved, a memo or attributes
+/// that are too large. Nothing has happened then, and asking again does not help.
+fn unrecordable<'a>(fault: &'a (dyn std::error::Error + Send + Sync + 'static)) -> Option<&'a str> {
+    let error = fault.downcast_ref::<postrider::Error>()?;
+    (error.kind() == ErrorKind::Invalid).then(|| error.message())
 }
 
 /// Now, in milliseconds since 1970.

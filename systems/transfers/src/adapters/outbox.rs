@@ -26,15 +26,16 @@ impl Event for TransferCompleteEvent {
     }
 }
 
-/// The event to record, with where it comes from in its headers.
+/// The event to record, with where it comes from in its headers. Attributes are a client's: one that has the name of a header with a
+/// meaning is refused.
 pub fn event_of(event: &TransferCompleteEvent, origin: &Origin) -> postrider::Result<NewEvent> {
     let mut new = event.to_new_event()?.into_owned();
-    new.headers.set_source(SOURCE);
     for (name, value) in &origin.attributes {
-        new.headers.set(name, value);
+        new.headers.set_own(name, value)?;
     }
     if let Some(trace) = &origin.trace {
         new.headers.set_traceparent(trace);
     }
+    new.headers.set_source(SOURCE);
     Ok(new)
 }

@@ -24,7 +24,10 @@ impl PgRiskLogs {
 
 impl RiskLogs for PgRiskLogs {
     async fn known(&self, events: &[Uuid]) -> Result<Vec<Uuid>, Fault> {
-        let sql = "select event_id from fds.risk_log where event_id = any ($1)";
+        // One look-up in the primary key for each. With `event_id = any ($1)` PostgreSQL keeps the plan that was best when the table was
+        // new, and reads all of it for every batch until it is analysed: 85 ms for 100 events among 20,000 logs, instead of 0.1.
+        let sql = "select v.event_id from unnest($1::uuid[]) as v (event_id)
+            cross join lateral (select from fds.risk_log r where r.event_id = v.event_id limit 1) as found";
         Ok(sqlx::query_scalar(sql).bind(events).fetch_all(&self.pool).await?)
     }
 

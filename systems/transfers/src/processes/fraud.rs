@@ -9,7 +9,7 @@ use crate::adapters::kafka;
 /// The consumer group of fraud detection.
 pub const GROUP: &str = "fraud-detection";
 
-/// Consumes until Ctrl-C or SIGTERM.
+/// Consumes until Ctrl-C or SIGTERM. It fails if the consumer ends by itself, so that whoever runs it starts another one.
 pub async fn run() -> Ended {
     story::process::logs();
     story::metrics::serve_aside().await?;
@@ -17,12 +17,13 @@ pub async fn run() -> Ended {
     let brokers = story::process::setting("KAFKA_BROKERS")?;
     let topic = std::env::var("TOPIC").unwrap_or_else(|_| "transfers".to_owned());
     let group = std::env::var("GROUP").unwrap_or_else(|_| GROUP.to_owned());
-    let running = tokio::select! {
+    let mut running = tokio::select! {
         running = kafka::consumer(&outbox, &brokers, &topic, &group).start() => running?,
         () = postrider::asked_to_end() => return Ok(()),
     };
     println!("consuming {topic} as {group}");
-    postrider::asked_to_end().await;
-    running.stop().await?;
-    Ok(())
+    tokio::select! {
+        () = postrider::asked_to_end() => Ok(running.stop().await?),
+        error = running.failed() => Err(error.into()),
+    }
 }

@@ -1,14 +1,16 @@
 //! Fraud detection: it pulls, 500 at a time, and analyses each event once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use postrider_testkit::{Logged, http, until, until_true};
 use serde_json::Value;
+use sqlx::postgres::PgPoolOptions;
 use transfers::acts::stage::Stage;
 use transfers::adapters::risk_logs::PgRiskLogs;
 use transfers::application::fraud::FraudService;
-use transfers::domain::TransferCompleteEvent;
+use transfers::application::ports::{Fault, RiskLogs};
 use transfers::domain::risk::Observed;
+use transfers::domain::{RiskLog, TransferCompleteEvent};
 use transfers::processes::fraud::GROUP;
 use uuid::Uuid;
 
@@ -167,4 +169,83 @@ async fn an_event_that_comes_twice_in_a_batch_is_analysed_once() {
     assert_eq!(scores(&stage, "sender").await, [0, 0]);
     let again = service.analyse(vec![second.clone(), second.clone()]).await.expect("analysed");
     assert_eq!((again.new, again.known), (0, vec![second.event_id; 2]));
+}
+
+/// Risk logs that another process writes to as well: what is to be looked up here, it has analysed right before or right after.
+struct Shared {
+    logs: PgRiskLogs,
+    batch: Vec<Observed>,
+    is_faster_after_the_lookup: bool,
+}
+
+impl Shared {
+    async fn analysed_by_the_other(&self) -> Result<(), Fault> {
+        FraudService::new(self.logs.clone()).analyse(self.batch.clone()).await.map(drop)
+    }
+}
+
+impl RiskLogs for Shared {
+    async fn known(&self, events: &[Uuid]) -> Result<Vec<Uuid>, Fault> {
+        if !self.is_faster_after_the_lookup {
+            self.analysed_by_the_other().await?;
+        }
+        let known = self.logs.known(events).await?;
+        if self.is_faster_after_the_lookup {
+            self.analysed_by_the_other().await?;
+        }
+        Ok(known)
+    }
+
+    async fn recent(&self, events: &[Observed]) -> Result<HashMap<Uuid, u32>, Fault> {
+        assert!(self.is_faster_after_the_lookup, "nobody looks again at what is known");
+        self.logs.recent(events).await
+    }
+
+    async fn keep(&self, logs: &[RiskLog]) -> Result<Vec<Uuid>, Fault> {
+        self.logs.keep(logs).await
+    }
+}
+
+/// T9: two processes have the same partition for a moment. What the other one analysed before is known and not looked at again; what it
+/// analysed in between is kept as the other one wrote it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_process_has_analysed_is_known() {
+    let stage = stage().await;
+    for (sender, is_faster_after_the_lookup) in [("before", false), ("between", true)] {
+        let batch: Vec<Observed> = (0..3).map(|at| observed(sender, at)).collect();
+        let ids: Vec<Uuid> = batch.iter().map(|event| event.event_id).collect();
+        let logs = PgRiskLogs::new(stage.db.clone());
+        let service = FraudService::new(Shared { logs, batch: batch.clone(), is_faster_after_the_lookup });
+        let analysed = service.analyse(batch).await.expect("analysed");
+        assert_eq!((analysed.new, analysed.known), (0, ids), "{sender}");
+        assert_eq!(scores(&stage, sender).await, [0, 0, 0], "one log each");
+    }
+}
+
+/// T9, T10: what is known is found by its key from the first batch on, and not by reading all risk logs until somebody has analysed the table.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_growing_table_of_risk_logs_is_not_read_for_every_batch() {
+    const LOGS: i32 = 5_000;
+    let stage = stage().await;
+    // Nobody else makes PostgreSQL plan anew.
+    stage.turn("alter table fds.risk_log set (autovacuum_enabled = off)").await;
+    let one = PgPoolOptions::new().max_connections(1).connect(&stage.url).await.expect("a connection");
+    let logs = PgRiskLogs::new(one.clone());
+    // The plan is made while there is hardly anything: the first transfer of a service.
+    FraudService::new(logs.clone()).analyse(vec![observed("first", 0)]).await.expect("analysed");
+    let batch: Vec<Uuid> = (0..100).map(|_| Uuid::now_v7()).collect();
+    for _ in 0..10 {
+        assert_eq!(logs.known(&batch).await.expect("an answer"), [Uuid::nil(); 0]);
+    }
+    let fill =
+        "insert into fds.risk_log select gen_random_uuid(), gen_random_uuid(), 'a', 'b', 1, 0, false, '{}', 0
+        from generate_series(1, $1)";
+    sqlx::query(fill).bind(LOGS).execute(&stage.db).await.expect("filled");
+    // The counters of a transaction are seen in it alone.
+    sqlx::raw_sql("begin").execute(&one).await.expect("begun");
+    logs.known(&batch).await.expect("an answer");
+    let read = "select coalesce(seq_tup_read, 0) from pg_stat_xact_user_tables where relid = 'fds.risk_log'::regclass";
+    let read: i64 = sqlx::query_scalar(read).fetch_one(&one).await.expect("a count");
+    sqlx::raw_sql("rollback").execute(&one).await.expect("ended");
+    assert_eq!(read, 0, "rows were read one after the other");
 }

@@ -7,6 +7,7 @@ mod load;
 mod monitor;
 mod night;
 mod outage;
+mod refusals;
 mod relays;
 mod repeating;
 mod retries;

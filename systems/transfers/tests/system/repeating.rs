@@ -13,14 +13,15 @@ use crate::support::stage;
 use crate::unit_of_work::{Faulty, Step, balances, bank, counts};
 
 /// A client of a transaction service in this process.
-async fn serve(router: Router) -> Client {
+pub(crate) async fn serve(router: Router) -> Client {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { drop(axum::serve(listener, router).await) });
     Client::new(url)
 }
 
-fn error(answer: &Answer) -> &str {
+/// The sentence of a refusal.
+pub(crate) fn error(answer: &Answer) -> &str {
     answer.body["error"].as_str().unwrap_or_default()
 }
 
