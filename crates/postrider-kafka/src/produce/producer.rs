@@ -163,7 +163,7 @@ impl Producer {
     }
 
     /// Begins a batch of so many records. Its time counts from `since`: from when it was last known that this process does
-    /// not stand still. Otherwise one that wakes up would send what its heir has sent long ago.
+    /// not stand still. Otherwise one that wakes up would send what the next holder has sent long ago.
     pub(crate) fn begin(&self, records: usize, since: Instant) -> Flight<'_> {
         let mut board = self.inner.context().board();
         board.batch = board.batch.wrapping_add(1);
