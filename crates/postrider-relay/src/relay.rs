@@ -252,7 +252,7 @@ impl<S: OutboxSource> Relay<S> {
                 say_new(&*store, subscription, &self.owner).await;
             }
         }
-        let mut reporter = Reporter::new(Arc::clone(&store), &self.owner, &runtimes, changed);
+        let mut reporter = Reporter::new(&store, &self.owner, &runtimes, changed);
         reporter.say().await;
         let health = Health::of(&runtimes);
         let mut managers = JoinSet::new();
@@ -304,7 +304,8 @@ impl Shared {
         let run = Run::new(subscriber.settings(sink.batch()), Arc::clone(&self.changed));
         let name: Arc<str> = subscriber.subscription.name.as_str().into();
         SubscriptionRuntime {
-            store: Arc::clone(&self.store),
+            store: self.store.clone(),
+            inspect: self.store.clone(),
             clock: self.clock.clone(),
             owner: self.owner.clone(),
             settings: self.settings,
