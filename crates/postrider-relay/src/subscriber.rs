@@ -1,4 +1,4 @@
-//! A subscription as an application writes it down.
+//! The builder of a subscription.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What an outbox does to every event before it is recorded.
+//! The settings that an outbox applies to every event before it is recorded.
 
 use std::collections::HashSet;
 use std::sync::Arc;

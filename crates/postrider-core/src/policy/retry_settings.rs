@@ -1,4 +1,4 @@
-//! A retry policy as it is written: in a settings file, or in one line of text.
+//! The settings of a retry policy, as a settings file or one line of text has them.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn invalid(message: impl Into<String>) -> Error {
 }
 
 impl RetrySettings {
-    /// The policy; an error if one part excludes another one, or if nobody could follow it.
+    /// The policy; an error if settings conflict or are out of range.
     pub fn retry(self) -> Result<Retry> {
         let exponential =
             self.base.is_some() || self.max.is_some() || self.factor.is_some() || self.jitter.is_some();

@@ -1,4 +1,4 @@
-//! How a subscription is doing, in numbers.
+//! The counts and ages of a subscription's events.
 
 /// Counts of a subscription's events in one stream, by state.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,4 +1,4 @@
-//! Looking for events: what is wanted, how far a look got, what it found.
+//! Searching for events: the query, one page of results, and where to continue.
 
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! A consumer as an application writes it down.
+//! The builder of a consumer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What a consumer holds of its group's partitions. All of it happens in the thread that polls: so nothing is committed for a
-//! partition that is not held.
+//! The partitions that a consumer holds. All of this runs in the polling thread, so nothing is committed for a partition that is not
+//! held.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! One lane's producer: what it was given, and what became of it.
+//! The producer of one lane, and the delivery reports of its batch.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,11 +24,11 @@ use crate::client::invalid::{invalid, refused};
 /// How often a producer looks whether it is to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long brokers are asked before it is looked whether there is any use in it; twice as long each time.
+/// The first time that a request for metadata may take; each further one may take twice as long.
 const FIRST_SLICE: Duration = Duration::from_millis(100);
-/// How long they are asked at least, whatever one of them says.
+/// The shortest time after which an error of one broker is final: others may still answer.
 const ENOUGH: Duration = Duration::from_secs(1);
-/// For an error of the client to arrive.
+/// The pause between two requests, in which an error of the client can arrive.
 const MOMENT: Duration = Duration::from_millis(20);
 
 /// One lane's producer. Dropped, it sends nothing more.

@@ -1,4 +1,4 @@
-//! A lane whose destination is away: it says so, for operators, and waits while it keeps the lease.
+//! Waits for a destination that is away: the lane keeps its lease and reports the outage to operators.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Delivering what is in a lane's hands: *choose, deliver, judge, follow*, until all that can be tried was tried.
+//! Delivers a lane's events: *choose, deliver, judge, follow*, until every event that can be tried was tried.
 
 use std::sync::Arc;
 

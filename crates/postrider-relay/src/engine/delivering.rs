@@ -1,4 +1,4 @@
-//! A delivery under way, and what is done beside it: the lease is kept, and what was running before is settled.
+//! A delivery in progress. Meanwhile the lane extends its lease and settles what was running before.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Ended {
     }
 }
 
-/// A delivery under way, ended with whoever waits for it.
+/// A delivery in progress; dropping it ends the delivery.
 pub(crate) struct Delivering(pub(crate) JoinHandle<Result<(), Unavailable>>);
 
 impl Delivering {

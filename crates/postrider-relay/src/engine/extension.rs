@@ -1,4 +1,4 @@
-//! What may take long, while the lease is kept: reading, and looking for what is due.
+//! Extends the lease during calls that may take long: reading, and looking for due deliveries.
 //!
 //! A settle is not among them: it holds its lane's row, and a lease could not be extended beside it. It is one short statement, and
 //! given up with the lease.

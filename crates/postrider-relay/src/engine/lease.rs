@@ -1,4 +1,4 @@
-//! Keeping the lease of a lane, and the time that it tells.
+//! Keeps the lease of a lane, and derives the store's time from it.
 
 use std::time::Instant;
 

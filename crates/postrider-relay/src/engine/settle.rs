@@ -1,4 +1,4 @@
-//! Writing what became of a batch.
+//! Settles a batch: writes its results.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Events that may have ended the process that handled them: one by one, and marked before they are tried.
+//! Suspects: events that may have killed the process that handled them. Each is marked, and then tried alone.
 //!
 //! A holder that went away without settling or releasing may have been killed by one of the events in its hands: an abort,
 //! a stack overflow, too much memory. Nobody knows which. So the next holder puts them aside as deliveries of their own, and then

@@ -1,4 +1,4 @@
-//! What a handler can know and do beside its event.
+//! The context of a handler: information and actions in addition to its event.
 
 use std::sync::Arc;
 

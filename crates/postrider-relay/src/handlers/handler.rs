@@ -1,4 +1,4 @@
-//! What can be a handler: async functions, closures and structs, for one event or for several.
+//! Handlers: async functions, closures and structs, for one event or for several.
 
 use std::future::Future;
 use std::marker::PhantomData;

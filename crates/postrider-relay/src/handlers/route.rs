@@ -1,4 +1,4 @@
-//! One handler behind its event type, with the types it is made of forgotten.
+//! A type-erased handler for one event type.
 
 use std::sync::{Arc, OnceLock};
 
@@ -44,7 +44,7 @@ impl<S: OutboxSource> Route<S> {
         }
     }
 
-    /// Decodes the events and calls the handler; those that can't be decoded are said so, and none is called then.
+    /// Decodes the events and calls the handler. If one can't be decoded, it is reported and the handler is not called.
     pub(crate) fn call(
         &self,
         events: &[&Attempt],

@@ -1,4 +1,4 @@
-//! The transaction that a handler is given.
+//! The transaction of a handler.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +35,7 @@ pub struct Tx<S: OutboxSource> {
     cause: Option<Arc<Recorded>>,
 }
 
-/// Where a transaction comes back to when its handler is done with it.
+/// Returns the transaction to the relay when the handler drops it.
 pub(crate) struct Home<S: OutboxSource>(Arc<Mutex<Option<S::Transaction>>>);
 
 impl<S: OutboxSource> Home<S> {

@@ -111,7 +111,7 @@ pub(crate) struct RequestMetrics {
     codes: Mutex<HashMap<String, Counter>>,
 }
 
-/// So many codes of a subscription are told apart, whatever a sink says.
+/// The number of different error codes of a subscription that are counted by name; others share one label.
 const MOST_CODES: usize = 100;
 /// What is counted for the others, and for what is no code.
 const OTHER: &str = "other";
