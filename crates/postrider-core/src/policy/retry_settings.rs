@@ -13,6 +13,18 @@ use crate::{Error, ErrorKind, Result, duration, nearest};
 /// [`Retry::exponential`].
 ///
 /// `every` and `schedule` can't be used together, nor with `base`, `factor`, `max` and `jitter`, which are of exponential backoff.
+///
+/// ```
+/// use std::time::Duration;
+/// use postrider_core::{Retry, RetrySettings};
+///
+/// let settings = RetrySettings { base: Some(Duration::from_secs(2)), max_attempts: Some(5), ..RetrySettings::default() };
+/// assert_eq!(settings.retry()?, Retry::exponential().base(Duration::from_secs(2)).max_attempts(5));
+///
+/// let conflict = RetrySettings { every: Some(Duration::from_secs(10)), factor: Some(3.0), ..RetrySettings::default() };
+/// assert!(conflict.retry().is_err());
+/// # Ok::<(), postrider_core::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RetrySettings {
     /// A fixed pause between attempts.
