@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Result, Unavailable};
+use postrider_core::{Backoff, Result, Unavailable};
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
@@ -121,10 +121,10 @@ impl Producer {
     /// Asks which topics there are, and gives up early where waiting does not help. It blocks.
     pub(crate) fn metadata(&self, patience: Duration) -> Result<Metadata, KafkaError> {
         let begun = Instant::now();
-        let mut slice = FIRST_SLICE;
+        let mut slices = Backoff::new(FIRST_SLICE, patience);
         loop {
             let asked = Instant::now();
-            slice = slice.min(patience.saturating_sub(begun.elapsed()));
+            let slice = slices.next_delay_up_to(patience.saturating_sub(begun.elapsed()));
             let error = match self.inner.client().fetch_metadata(None, slice) {
                 Ok(metadata) => {
                     self.inner.context().client_errors.clear();
@@ -143,7 +143,6 @@ impl Producer {
                 return Err(error);
             }
             std::thread::sleep(MOMENT);
-            slice = slice.saturating_mul(2).max(FIRST_SLICE);
         }
     }
 
