@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::retry::{Pause, Retry};
 use crate::{Error, ErrorKind, Result, duration, nearest};
 
-/// What can be written of a [`Retry`]: the table `retry` of Postrider's settings file. What is not written has the default of
+/// The settings of a [`Retry`]: the table `retry` of Postrider's settings file. A setting that is `None` has the default of
 /// [`Retry::exponential`].
 ///
 /// `every` and `schedule` can't be used together, nor with `base`, `factor`, `max` and `jitter`, which are of exponential backoff.
@@ -39,7 +39,7 @@ pub struct RetrySettings {
     pub max: Option<Duration>,
     /// The fraction by which a pause is randomly shortened or extended: 0 to 1.
     pub jitter: Option<f64>,
-    /// The event is dead after so many failed attempts.
+    /// The event is dead after this many failed attempts.
     pub max_attempts: Option<u32>,
     /// The event is dead if an attempt fails this long after its first failure.
     pub max_age: Option<Duration>,

@@ -66,7 +66,7 @@ impl EventQuery {
 pub struct LoggedEvent {
     /// The event.
     pub event: Recorded,
-    /// Whether it is in the archive, from which nothing is delivered.
+    /// Whether it is in the archive. Archived events are not delivered.
     pub archived: bool,
 }
 

@@ -13,7 +13,7 @@ pub enum Keep {
     Last,
 }
 
-/// What is left of a batch, and what was dropped from it.
+/// The events of a batch that were kept, and those that were dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unique<E> {
     /// One of each key, in the order in which they came.

@@ -21,12 +21,12 @@ pub enum Kind {
     Histogram,
 }
 
-/// A metric as it is documented.
+/// The description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Whether it is a counter, a gauge or a histogram.
     pub kind: Kind,
     /// Its labels.
     pub labels: &'static [&'static str],
