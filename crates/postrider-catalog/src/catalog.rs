@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 
-use postrider_core::{Event, EventInfo, EventMapping, Result, Source};
+use postrider_core::{Event, EventInfo, EventMapping, OutboxSource, Result};
 use postrider_relay::{Relay, SubscriberInfo, Upcasters};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -180,7 +180,7 @@ impl Catalog {
     /// Adds the subscriptions of a relay, and its upcasters. If others are given by [`upcasters`](Catalog::upcasters), they must have the
     /// same steps: [`check`](Catalog::check) warns of those that a relay does not have.
     #[must_use]
-    pub fn relay<S: Source>(mut self, relay: &Relay<S>) -> Self {
+    pub fn relay<S: OutboxSource>(mut self, relay: &Relay<S>) -> Self {
         for info in relay.subscriber_infos() {
             self = self.subscriber(info);
         }

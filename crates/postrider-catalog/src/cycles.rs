@@ -1,22 +1,23 @@
-//! Circles in a graph of names.
+//! Cycles in a graph of names.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// For each knot of names that lead to one another, its shortest way from the first of them back to itself.
+/// For each component of names that lead to one another, the shortest cycle from the first of them.
 ///
 /// Each way begins and ends with the same name. The cost grows with the names and the edges.
 pub(crate) fn cycles<'n>(edges: &BTreeMap<&'n str, Vec<&'n str>>) -> Vec<Vec<&'n str>> {
-    let mut cycles: Vec<Vec<&str>> = knots(edges).iter().filter_map(|knot| way_back(edges, knot)).collect();
+    let mut cycles: Vec<Vec<&str>> =
+        components(edges).iter().filter_map(|component| shortest_cycle(edges, component)).collect();
     cycles.sort_unstable();
     cycles
 }
 
-/// The edges that are part of a circle.
+/// The edges that are part of a cycle.
 pub(crate) fn circular<'n>(edges: &BTreeMap<&'n str, Vec<&'n str>>) -> HashSet<(&'n str, &'n str)> {
     let mut circular = HashSet::new();
-    for knot in knots(edges) {
-        for from in &knot {
-            let inside = edges.get(from).into_iter().flatten().filter(|to| knot.contains(*to));
+    for component in components(edges) {
+        for from in &component {
+            let inside = edges.get(from).into_iter().flatten().filter(|to| component.contains(*to));
             circular.extend(inside.map(|to| (*from, *to)));
         }
     }
@@ -24,9 +25,9 @@ pub(crate) fn circular<'n>(edges: &BTreeMap<&'n str, Vec<&'n str>>) -> HashSet<(
 }
 
 /// The names that lead to one another, by Tarjan's algorithm without recursion. A name alone counts if it leads to itself.
-fn knots<'n>(edges: &BTreeMap<&'n str, Vec<&'n str>>) -> Vec<HashSet<&'n str>> {
+fn components<'n>(edges: &BTreeMap<&'n str, Vec<&'n str>>) -> Vec<HashSet<&'n str>> {
     let mut search = Search::default();
-    let mut knots = Vec::new();
+    let mut components = Vec::new();
     for root in edges.keys() {
         if search.numbers.contains_key(root) {
             continue;
@@ -50,13 +51,13 @@ fn knots<'n>(edges: &BTreeMap<&'n str, Vec<&'n str>>) -> Vec<HashSet<&'n str>> {
             if let Some((before, _)) = path.last() {
                 search.lower(before, search.lowest[name]);
             }
-            let knot = search.leave(name);
-            if knot.len() > 1 || followers.iter().any(|follower| knot.contains(follower)) {
-                knots.push(knot);
+            let component = search.leave(name);
+            if component.len() > 1 || followers.iter().any(|follower| component.contains(follower)) {
+                components.push(component);
             }
         }
     }
-    knots
+    components
 }
 
 /// What Tarjan's algorithm keeps.
@@ -81,26 +82,29 @@ impl<'n> Search<'n> {
         self.lowest.entry(name).and_modify(|lowest| *lowest = number.min(*lowest));
     }
 
-    /// The knot that ends with this name; empty if the name belongs to one that is still open.
+    /// The component that ends with this name; empty if the name belongs to one that is still open.
     fn leave(&mut self, name: &'n str) -> HashSet<&'n str> {
-        let mut knot = HashSet::new();
+        let mut component = HashSet::new();
         if self.lowest[name] != self.numbers[name] {
-            return knot;
+            return component;
         }
         while let Some(member) = self.stack.pop() {
             self.open.remove(member);
-            knot.insert(member);
+            component.insert(member);
             if member == name {
                 break;
             }
         }
-        knot
+        component
     }
 }
 
-/// The shortest way from the first name of a knot back to itself.
-fn way_back<'n>(edges: &BTreeMap<&'n str, Vec<&'n str>>, knot: &HashSet<&'n str>) -> Option<Vec<&'n str>> {
-    let start = *knot.iter().min()?;
+/// The shortest cycle from the first name of a component.
+fn shortest_cycle<'n>(
+    edges: &BTreeMap<&'n str, Vec<&'n str>>,
+    component: &HashSet<&'n str>,
+) -> Option<Vec<&'n str>> {
+    let start = *component.iter().min()?;
     let mut came_from: HashMap<&str, &str> = HashMap::new();
     let mut waiting = VecDeque::from([start]);
     while let Some(name) = waiting.pop_front() {
@@ -113,7 +117,7 @@ fn way_back<'n>(edges: &BTreeMap<&'n str, Vec<&'n str>>, knot: &HashSet<&'n str>
                 way.reverse();
                 return Some(way);
             }
-            if knot.contains(follower) && !came_from.contains_key(follower) {
+            if component.contains(follower) && !came_from.contains_key(follower) {
                 came_from.insert(follower, name);
                 waiting.push_back(follower);
             }
@@ -135,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_knot_is_shown_by_its_shortest_way_back() {
+    fn each_component_is_shown_by_its_shortest_cycle() {
         for (pairs, ways) in [
             (vec![("A", "B"), ("B", "C")], vec![]),
             (vec![("A", "B"), ("B", "A")], vec!["A → B → A"]),

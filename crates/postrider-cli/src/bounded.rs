@@ -1,4 +1,4 @@
-//! A log whose every call ends: whoever typed a command is told when the database does not answer.
+//! Timeouts for operator commands.
 
 use std::time::Duration;
 

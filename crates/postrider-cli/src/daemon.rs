@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::store::{Backoff, Source};
+use postrider::store::{Backoff, OutboxSource};
 use postrider::{Relay, Running, asked_to_end};
 use tokio::sync::watch;
 
@@ -161,7 +161,7 @@ async fn begin(config: &Config) -> Result<Running, Failure> {
     }
 }
 
-fn relay<S: Source>(source: &S, config: &Config) -> Result<Relay<S>, Problem> {
+fn relay<S: OutboxSource>(source: &S, config: &Config) -> Result<Relay<S>, Problem> {
     let settings = &config.relay;
     let mut relay = Relay::new(source)
         .lease(settings.lease)

@@ -5,7 +5,7 @@ use std::path::Path;
 use postrider::catalog::CatalogFile;
 use postrider::http::{Http, HttpBuilder, Secret};
 use postrider::kafka::{DeadLetters, Kafka, KafkaBuilder, Mechanism};
-use postrider::store::{DataSchemas, Lines, Source, Template};
+use postrider::store::{DataSchemas, Lines, OutboxSource, Template};
 use postrider::{CloudEvents, Subscriber};
 
 use crate::config::sink::{AsCloudEvents, Format, HttpSink, KafkaSink};
@@ -46,7 +46,7 @@ impl Ready {
     }
 
     /// Gives it to a subscription.
-    pub(crate) fn give<S: Source>(self, subscriber: Subscriber<S>) -> Subscriber<S> {
+    pub(crate) fn give<S: OutboxSource>(self, subscriber: Subscriber<S>) -> Subscriber<S> {
         match self {
             Self::Kafka(sink) => subscriber.sink(*sink),
             Self::Http(sink) => subscriber.sink(*sink),

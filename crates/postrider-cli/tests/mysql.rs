@@ -1,4 +1,4 @@
-//! The relay as a program on MariaDB: publishers call a procedure, and a relay that is killed has an heir.
+//! The relay as a program on MariaDB: publishers call a procedure, and another relay takes over from one that is killed.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -68,7 +68,7 @@ impl RelayProcess {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() {
+async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_another_takes_over() {
     let fixture = Fixture::new().await;
     let (code, said) = fixture.run(&fixture.url, &["migrate", "--print"]);
     assert!(code == Some(0) && said.contains(" procedure postrider_number("), "{said}");
@@ -97,8 +97,8 @@ async fn a_relay_on_mariadb_delivers_what_a_procedure_records_and_has_an_heir() 
     let second = fixture.relay("second");
     let all = || -> HashSet<u64> { first.numbers().into_iter().chain(second.numbers()).collect() };
     until_true("all of it arrives", || all().len() == 200).await;
-    let heir = second.numbers();
-    assert!(heir.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice: {heir:?}");
+    let next_holder = second.numbers();
+    assert!(next_holder.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice: {next_holder:?}");
     drop((first, second));
     pool.close().await;
 }

@@ -78,7 +78,7 @@ fn in_order(lines: &[(String, u64)]) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_behind_a_pooler_that_is_killed_has_an_heir_and_nothing_is_lost() {
+async fn behind_a_pooler_another_relay_takes_over_from_a_killed_one_and_nothing_is_lost() {
     let pooled = Pooled::new().await;
     assert_eq!(pooled.run(&["migrate"]), "created the schema postrider, version 15\n");
     let nothing = "nothing to do: the schema postrider is up to date, at version 15\n";

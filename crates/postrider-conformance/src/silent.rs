@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::store::{
-    Batch, Bell, Clock, DueBatch, Effect, EventLog, Lease, LeaseStatus, Position, Settlement, Source, Store,
-    Subscribed, Subscription,
+    Batch, Bell, Clock, DueBatch, Effect, EventLog, Lease, LeaseStatus, OutboxSource, Position, Settlement,
+    Store, Subscribed, Subscription,
 };
 use postrider::{Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
 
@@ -16,7 +16,7 @@ use postrider::{Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
 pub enum Call {
     /// A lane is claimed.
     Claim,
-    /// A lease is prolonged.
+    /// A lease is extended.
     Extend,
     /// A lane is given back.
     Release,
@@ -69,7 +69,7 @@ pub struct Silent<S> {
     line: Arc<Mutex<Line>>,
 }
 
-impl<S: Source> Silent<S> {
+impl<S: OutboxSource> Silent<S> {
     /// A source that answers everything.
     pub fn new(source: S) -> Self {
         Self { source, line: Arc::default() }
@@ -240,7 +240,7 @@ impl EventLog for SilentStore {
 crate::pass_on!(SilentStore);
 
 #[async_trait]
-impl<S: Source> Source for Silent<S> {
+impl<S: OutboxSource> OutboxSource for Silent<S> {
     type Connection = S::Connection;
     type Transaction = S::Transaction;
 

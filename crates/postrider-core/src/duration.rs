@@ -66,7 +66,7 @@ fn read(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(total))
 }
 
-/// Writes a duration as it would be read. What is less than a millisecond is left out.
+/// Writes a duration in the form that [`parse`] reads. Fractions of a millisecond are dropped.
 pub fn show(duration: Duration) -> String {
     let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if left == 0 {

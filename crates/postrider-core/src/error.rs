@@ -1,4 +1,4 @@
-//! One error for everything: what kind, during which operation, and why.
+//! The error type: its kind, the operation that failed, and the cause.
 
 use std::error::Error as StdError;
 use std::fmt;

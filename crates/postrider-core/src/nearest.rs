@@ -1,4 +1,4 @@
-//! The word that somebody meant.
+//! Suggests the known name that is most similar to an unknown one.
 
 /// The nearest of several words, if one is near enough to be meant.
 #[doc(hidden)]

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use postrider::store::{EventRef, Excerpt, Inspect, PastAttempt, Source, State, StateQuery};
+use postrider::store::{EventRef, Excerpt, Inspect, OutboxSource, PastAttempt, State, StateQuery};
 use postrider::testing::Outbox;
 use postrider::{NewEvent, Relay, Retry};
 use postrider_http::{Format, Http, HttpBuilder, StatusRule};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider::store::{Source, State, StateQuery};
+use postrider::store::{OutboxSource, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{Headers, NewEvent, Order, Relay, Retry, Running, Uuid};
 use postrider_core::Limits;

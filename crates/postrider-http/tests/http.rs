@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider::store::{EventState, OptionalAttribute, Source, State, StateQuery};
+use postrider::store::{EventState, OptionalAttribute, OutboxSource, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{Envelope, NewEvent, Relay, Retry, Running, Uuid};
 use postrider_http::{Format, Http, HttpBuilder, Secret};
@@ -297,7 +297,7 @@ async fn an_endpoint_that_is_away_burns_no_attempts() {
         [record(&outbox, "a", 1).await, record(&outbox, "a", 2).await, record(&outbox, "b", 3).await];
     let sink = Http::builder().build(&format!("http://127.0.0.1:{port}/")).expect("a sink");
     let relay = relay(&outbox, sink, Retry::fixed(Duration::from_millis(1)).max_attempts(1)).await;
-    // The lease is prolonged at each try that is refused.
+    // The lease is extended at each try that is refused.
     let (end, mut leases) = (Instant::now() + Duration::from_secs(30), HashSet::new());
     while leases.len() < 4 {
         assert!(Instant::now() < end, "it is tried again and again");

@@ -5,7 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 use postrider::testing::Outbox;
 use postrider::{NewEvent, Relay, Retry};
 use postrider_http::{Http, StatusRule};

@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use certificate::Authority;
 use hmac::{Hmac, KeyInit, Mac};
-use postrider::store::{Attempt, Delivery, Outcome, Sink, Source, Unavailable};
+use postrider::store::{Attempt, Delivery, OutboxSource, Outcome, Sink, Unavailable};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{ErrorKind, NewEvent, OffsetDateTime, Relay, Retry};
 use postrider_http::{Format, Http, HttpBuilder, Secret};

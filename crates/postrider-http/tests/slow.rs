@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use postrider::store::{Source, State, StateQuery};
+use postrider::store::{OutboxSource, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{NewEvent, Relay, Retry, Uuid};
 use postrider_http::Http;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use postrider::store::{EventState, Source, State, StateQuery};
+use postrider::store::{EventState, OutboxSource, State, StateQuery};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{NewEvent, Relay, Retry, Running, Uuid};
 use postrider_kafka::Kafka;
@@ -45,7 +45,7 @@ async fn state(relay: &Running, event_id: Uuid) -> EventState {
     relay.store().states(&query).await.expect("states").pop().expect("a state")
 }
 
-/// Waits until nothing has gone through for a few tries: at each one that fails the lease is prolonged.
+/// Waits until nothing has gone through for a few tries: at each one that fails the lease is extended.
 async fn until_refused(relay: &Running) {
     let end = Instant::now() + Duration::from_secs(60);
     let query = StateQuery { state: Some(State::Processing), limit: 1, ..StateQuery::default() };

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use postrider::store::{Recordable, Source};
+use postrider::store::{OutboxSource, Recordable};
 use postrider::testing::Outbox;
 use postrider::{Event, Failure, NewerVersion, OffsetDateTime, OptionalAttribute, Received, Relay, Uuid};
 use postrider_kafka::{DeadLetters, Format, Kafka};

@@ -197,7 +197,7 @@ async fn the_consumer_that_is_frozen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_that_stood_still_moves_no_position_of_its_heirs_and_repeats_no_effect() {
+async fn a_frozen_consumer_moves_no_position_of_the_next_one_and_repeats_no_effect() {
     broker();
     let brokers = topics(&[("frozen", 2)]);
     let database = Database::new().await;
@@ -215,20 +215,22 @@ async fn a_consumer_that_stood_still_moves_no_position_of_its_heirs_and_repeats_
     let mut child = process_of_test("the_consumer_that_is_frozen", "POSTRIDER_TEST_FROZEN", &task);
     until("some are applied", async || database.effects().await.len() > 20).await;
     child.signal("STOP");
-    let heir = applying(&database, &brokers).start().await.expect("started");
+    let next_holder = applying(&database, &brokers).start().await.expect("started");
     let sum = || committed(&brokers, "frozen", "frozen", 2).iter().filter(|offset| **offset > 0).sum::<i64>();
-    until("its heir has done all of it", async || database.effects().await.len() >= 200 && sum() == 200)
-        .await;
+    until("the next holder has done all of it", async || {
+        database.effects().await.len() >= 200 && sum() == 200
+    })
+    .await;
     child.signal("CONT");
     more(21);
     let highest = AtomicI64::new(200);
     until("they share the rest", async || {
         let now = sum();
         assert!(highest.fetch_max(now, Ordering::SeqCst) <= now, "a position went back");
-        now == 400 && heir.partitions().len() == 1
+        now == 400 && next_holder.partitions().len() == 1
     })
     .await;
-    heir.stop().await.expect("stopped");
+    next_holder.stop().await.expect("stopped");
     child.kill();
     let mut by_key: HashMap<String, Vec<i64>> = HashMap::new();
     for (key, version) in database.effects().await {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 use postrider::testing::Outbox;
 use postrider::{Envelope, Failure, NewEvent, Received, Relay, Uuid};
 use postrider_kafka::{Format, Kafka, KafkaBuilder};

@@ -172,7 +172,7 @@ pub(crate) fn refresh(data: &Data, lease: &mut Lease, now: OffsetDateTime) -> Le
     reader.lease_status(lease, now)
 }
 
-/// Prolongs a lease.
+/// Extends a lease.
 pub(crate) fn extend(
     log: &Log,
     lease: &mut Lease,

@@ -4,7 +4,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use postrider_core::{Clock, Effect, NewEvent, Recorded, Result, Source, Store};
+use postrider_core::{Clock, Effect, NewEvent, OutboxSource, Recorded, Result, Store};
 use uuid::Uuid;
 
 use crate::lane;
@@ -12,7 +12,7 @@ use crate::outbox::Outbox;
 use crate::transaction::{Connection, Transaction};
 
 #[async_trait]
-impl Source for Outbox {
+impl OutboxSource for Outbox {
     type Connection = Connection;
     type Transaction = Transaction;
 

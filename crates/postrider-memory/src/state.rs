@@ -1,4 +1,4 @@
-//! Where events stand, for people.
+//! The state of events, as operators see it.
 
 use std::ops::Bound::{Excluded, Unbounded};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider_core::{
-    Clock, ErrorKind, EventBus, ManualClock, NewEvent, OffsetDateTime, Result, Source, Uuid,
+    Clock, ErrorKind, EventBus, ManualClock, NewEvent, OffsetDateTime, OutboxSource, Result, Uuid,
 };
 use postrider_memory::{Connection, Outbox};
 
@@ -152,9 +152,9 @@ async fn the_log_is_shown_in_the_order_of_commits_and_paged_by_id() {
     early.commit().await.expect("commit");
     let ids: Vec<_> = outbox.recorded().iter().map(|event| event.event_id).collect();
     assert_eq!(ids, [second, first]);
-    let page = Source::recorded(&outbox, 0, 1).await.expect("recorded");
+    let page = OutboxSource::recorded(&outbox, 0, 1).await.expect("recorded");
     assert_eq!(page[0].event_id, first);
-    let page = Source::recorded(&outbox, page[0].id, 10).await.expect("recorded");
+    let page = OutboxSource::recorded(&outbox, page[0].id, 10).await.expect("recorded");
     assert_eq!(page.iter().map(|event| event.event_id).collect::<Vec<_>>(), [second]);
 }
 

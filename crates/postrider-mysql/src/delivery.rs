@@ -1,4 +1,4 @@
-//! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
+//! Open deliveries: due ones, and operations on dead ones.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The log for people at the controls: what there is, pausing, removing, looking things up, writing down.
+//! Queries for operators.
 
 use std::time::Duration;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, Error, ErrorKind, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source,
-    Store,
+    Clock, Effect, Error, ErrorKind, EventBus, Lease, Limits, NewEvent, OutboxSource, Recordable, Recorded,
+    Result, Store,
 };
 use postrider_sql::clock::given;
 use postrider_sql::event::Names;
@@ -167,7 +167,7 @@ impl DerefMut for HandlerTransaction {
 
 /// While a handler's transaction is open it keeps the door of its lane, which a claim has to have alone.
 #[async_trait]
-impl Source for Outbox {
+impl OutboxSource for Outbox {
     type Connection = MySqlConnection;
     type Transaction = HandlerTransaction;
 

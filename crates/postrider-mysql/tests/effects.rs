@@ -5,7 +5,9 @@ mod support;
 use std::time::Duration;
 
 use postrider_conformance::relay::{commit_one, drain, event, subscribe, until};
-use postrider_core::{Clock, Effect, ErrorKind, EventLog, Lease, ManualClock, OffsetDateTime, Source, Uuid};
+use postrider_core::{
+    Clock, Effect, ErrorKind, EventLog, Lease, ManualClock, OffsetDateTime, OutboxSource, Uuid,
+};
 use postrider_mysql::Outbox;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Connection, MySqlPool, Row};
@@ -66,7 +68,7 @@ async fn no_session_goes_back_to_the_application_with_a_handlers_settings() {
     subscribe(&store, "s").await;
     let stale = store.claim("s", "relay", LEASE).await.expect("claim").expect("a lane");
     clock.advance(LEASE);
-    let lease = store.claim("s", "heir", LEASE).await.expect("claim").expect("it has run out");
+    let lease = store.claim("s", "next", LEASE).await.expect("claim").expect("it has run out");
     let (wait, lock_wait, mut session) = settings(&pool).await;
     assert!(wait != 12 && lock_wait != 7, "the server's own are others");
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::task::Poll;
 use std::time::Duration;
 
-use postrider_core::{Clock, Effect, EventLog, NewEvent, Settlement, Source, Subscription};
+use postrider_core::{Clock, Effect, EventLog, NewEvent, OutboxSource, Settlement, Subscription};
 use postrider_mysql::Outbox;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{MySqlPool, Row};

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use postrider_core::{Clock, Effect, ErrorKind, EventLog, Source, Subscription, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, EventLog, OutboxSource, Subscription, Uuid};
 use postrider_mysql::{Outbox, StoreOptions};
 use postrider_testkit::until;
 use sqlx::mysql::MySqlPoolOptions;

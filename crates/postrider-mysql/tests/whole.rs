@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use postrider_core::{Clock, Effect, ErrorKind, Source, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, OutboxSource, Uuid};
 use postrider_mysql::Outbox;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Executor, MySqlPool};
@@ -31,7 +31,7 @@ async fn outbox_of_one_session(log: &MyLog, autocommit: &'static str) -> (Outbox
 }
 
 /// Commits what is not whole: nothing of it stays, and the next one can be handled.
-async fn refused(log: &MyLog, tx: <Outbox as Source>::Transaction, events: &[Uuid]) {
+async fn refused(log: &MyLog, tx: <Outbox as OutboxSource>::Transaction, events: &[Uuid]) {
     let error = Outbox::commit(tx).await.expect_err("it is not whole");
     assert_eq!((error.kind(), error.operation()), (ErrorKind::Invalid, "commit"), "{error}");
     assert!(error.message().contains("ended before the handler did"), "{error}");

@@ -1,4 +1,4 @@
-//! Statements that return events, for rows that the server can't send as they are: one such text makes it refuse a whole answer.
+//! Queries that tolerate rows with invalid text, which would make PostgreSQL reject the whole result.
 
 /// The text with every text of an event made sendable. Events are listed by the same columns everywhere; conditions, and the
 /// keys that lanes are told by, stay as they are.

@@ -1,4 +1,4 @@
-//! The deliveries that did not simply succeed: what is due, and what operators do about the dead.
+//! Open deliveries: due ones, and operations on dead ones.
 
 use std::time::Duration;
 

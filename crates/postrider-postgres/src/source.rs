@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, Error, ErrorKind, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source,
-    Store, Uuid,
+    Clock, Effect, Error, ErrorKind, EventBus, Lease, Limits, NewEvent, OutboxSource, Recordable, Recorded,
+    Result, Store, Uuid,
 };
 use postrider_sql::session::{LOOK, MARGIN, permit, within};
 use sqlx_core::error::Error as SqlxError;
@@ -99,7 +99,7 @@ impl DerefMut for HandlerTransaction {
 }
 
 #[async_trait]
-impl Source for Outbox {
+impl OutboxSource for Outbox {
     type Connection = PgConnection;
     type Transaction = HandlerTransaction;
 

@@ -11,7 +11,7 @@ use postrider_conformance::relay::{
 };
 use postrider_core::{
     Clock, Effect, ErrorKind, EventBus, EventLog, Lease, LeaseStatus, ManualClock, OffsetDateTime, Operate,
-    Relane, Source, Subscription, Uuid,
+    OutboxSource, Relane, Subscription, Uuid,
 };
 use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
@@ -31,7 +31,7 @@ async fn begin(
     log: &PgLog,
     lease: Option<&Lease>,
     events: &[Uuid],
-) -> (<Outbox as Source>::Transaction, Vec<bool>) {
+) -> (<Outbox as OutboxSource>::Transaction, Vec<bool>) {
     log.outbox.begin(effect(lease, events)).await.expect("begin")
 }
 
@@ -85,11 +85,11 @@ async fn a_stale_lease_gets_no_transaction_and_marks_nothing() {
     let (tx, _) = begin(&log, Some(&stale), &[]).await;
     Outbox::rollback(tx).await.expect("rollback");
     clock.advance(LEASE);
-    let heir = log.store.claim("s", "relay", LEASE).await.expect("claim").expect("it has run out");
+    let next_holder = log.store.claim("s", "relay", LEASE).await.expect("claim").expect("it has run out");
     let error = log.outbox.begin(effect(Some(&stale), &events)).await.expect_err("the lease is stale");
     assert_eq!((error.kind(), error.operation()), (ErrorKind::LeaseLost, "begin"), "{error}");
     assert_eq!(log.outbox.handled("licences", &events).await.expect("handled"), [false]);
-    let (tx, first) = begin(&log, Some(&heir), &events).await;
+    let (tx, first) = begin(&log, Some(&next_holder), &events).await;
     assert_eq!(first, [true]);
     Outbox::commit(tx).await.expect("commit");
 }
@@ -104,14 +104,14 @@ async fn a_lane_is_not_claimed_while_a_handlers_transaction_is_open() {
     let (tx, _) = begin(&log, Some(&lease), &events).await;
     clock.advance(LEASE);
     let passed_over =
-        tokio::time::timeout(SOON, other.claim("s", "heir", LEASE)).await.expect("it waits for nobody");
+        tokio::time::timeout(SOON, other.claim("s", "next", LEASE)).await.expect("it waits for nobody");
     assert!(passed_over.expect("claim").is_none(), "the lease has run out, but its transaction is open");
     Outbox::commit(tx).await.expect("commit");
-    assert!(other.claim("s", "heir", LEASE).await.expect("claim").is_some(), "now it is free");
+    assert!(other.claim("s", "next", LEASE).await.expect("claim").is_some(), "now it is free");
     assert_eq!(
         log.outbox.handled("licences", &events).await.expect("handled"),
         [true],
-        "the heir finds it handled"
+        "the next holder finds it handled"
     );
 }
 
@@ -224,7 +224,7 @@ async fn a_relay_opens_the_log_of_its_source() {
     subscribe(&*store, "s").await;
     let recorded = commit_one(&log, "a").await;
     assert_eq!(ids(&drain(&*store, "s").await), [recorded]);
-    assert_eq!(Source::clock(&log.outbox).now(), Some(clock.now()));
+    assert_eq!(OutboxSource::clock(&log.outbox).now(), Some(clock.now()));
 }
 
 /// What an application publishes through a bus is published if its transaction commits.

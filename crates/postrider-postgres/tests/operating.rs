@@ -19,7 +19,7 @@ use postrider_conformance::relay::{
 };
 use postrider_core::{
     AuditEntry, Check, Clock, Effect, ErrorKind, EventLog, EventQuery, Inspect, OffsetDateTime,
-    OpenDeliveryQuery, Operate, Replay, ReplayFrom, Severity, Source, Sweep, Uuid,
+    OpenDeliveryQuery, Operate, OutboxSource, Replay, ReplayFrom, Severity, Sweep, Uuid,
 };
 use postrider_postgres::{Outbox, StoreOptions};
 use sqlx::postgres::PgPoolOptions;
@@ -197,7 +197,7 @@ async fn a_transaction_that_is_open_for_long_is_noticed_and_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_role_that_relays_may_sit_at_the_desk_and_change_no_audit() {
+async fn a_role_that_relays_may_operate_and_change_no_audit() {
     let log = Pg::default().pg_log(Clock::Database).await;
     let role = format!("r{}", Uuid::new_v4().simple());
     log.run(&format!("create role {role} login")).await;
@@ -245,13 +245,13 @@ async fn a_handler_that_is_at_work_during_a_replay_is_waited_for() {
     let (open, first) = log.outbox.begin(effect(&lease)).await.expect("begin");
     assert_eq!(first, [true]);
     assert_eq!(log.store.replay(&from(event)).await.expect("replay").events, 1);
-    assert!(log.store.claim("s", "heir", LONG).await.expect("claim").is_none(), "it is still at work");
+    assert!(log.store.claim("s", "next", LONG).await.expect("claim").is_none(), "it is still at work");
     Outbox::commit(open).await.expect("commit");
     let error = log.outbox.begin(effect(&lease)).await.expect_err("the lane was taken away");
     assert_eq!(error.kind(), ErrorKind::LeaseLost);
-    let heir = claim(&log.store, "s").await;
-    assert_eq!(read(&log.store, &heir, 10).await.events[0].event.event_id, event, "it comes again");
-    let (again, first) = log.outbox.begin(effect(&heir)).await.expect("begin");
+    let next_holder = claim(&log.store, "s").await;
+    assert_eq!(read(&log.store, &next_holder, 10).await.events[0].event.event_id, event, "it comes again");
+    let (again, first) = log.outbox.begin(effect(&next_holder)).await.expect("begin");
     assert_eq!(first, [false], "and its effect does not");
     Outbox::rollback(again).await.expect("rollback");
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{drain, event, ids};
 use postrider_core::{
-    ArchiveOptions, Check, Effect, Error, EventLog, Inspect, OffsetDateTime, Operate, Replay, ReplayFrom,
-    ResolveDead, Severity, Source, StateQuery, Subscription, Sweep,
+    ArchiveOptions, Check, Effect, Error, EventLog, Inspect, OffsetDateTime, Operate, OutboxSource, Replay,
+    ReplayFrom, ResolveDead, Severity, StateQuery, Subscription, Sweep,
 };
 use postrider_postgres::{Outbox, PgStore, Pooler, StoreOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};

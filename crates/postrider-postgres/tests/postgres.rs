@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use postrider_conformance::TestLog;
 use postrider_conformance::relay::{LONG, claim, commit_one, drain, drain_lane, event, ids, subscribe};
-use postrider_core::{Clock, Effect, ErrorKind, EventLog, Inspect, Operate, Source, Subscription, Uuid};
+use postrider_core::{
+    Clock, Effect, ErrorKind, EventLog, Inspect, Operate, OutboxSource, Subscription, Uuid,
+};
 use postrider_postgres::Outbox;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Row};

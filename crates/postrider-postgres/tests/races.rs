@@ -259,7 +259,7 @@ async fn asleep(log: &PgLog) {
 
 /// A relay that loses its LISTEN connection wakes up, and silences nobody else's bell.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_relay_that_loses_its_ear_silences_nobody() {
+async fn a_relay_that_loses_its_listener_silences_no_other() {
     let log = Pg::default().pg_log(Clock::Database).await;
     let before = listeners(&log).await;
     let mut first = follow(log.outbox.store().await.expect("store"), "first").await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use postrider_conformance::relay::{change_lanes, drain, event, ids, subscribe};
 use postrider_core::{
     ArchiveOptions, Clock, Effect, ErrorKind, EventLog, EventQuery, Inspect, Limits, NewEvent,
-    OffsetDateTime, OpenDeliveryQuery, Operate, Replay, ReplayFrom, Severity, Source, StateQuery,
+    OffsetDateTime, OpenDeliveryQuery, Operate, OutboxSource, Replay, ReplayFrom, Severity, StateQuery,
     Subscription, Sweep,
 };
 use postrider_postgres::{Outbox, migration_sql};

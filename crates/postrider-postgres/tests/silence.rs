@@ -5,7 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use postrider_conformance::relay::{LONG, claim, commit_one, subscribe};
-use postrider_core::{Clock, Effect, ErrorKind, EventLog, Source, Subscription, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, EventLog, OutboxSource, Subscription, Uuid};
 use postrider_postgres::{Outbox, StoreOptions};
 use postrider_testkit::until;
 use sqlx::postgres::PgPoolOptions;
@@ -80,16 +80,18 @@ async fn a_handlers_transaction_that_is_not_answered_ends() {
 
 /// A frozen holder's session is ended by its own timeouts, so that its locks are let go.
 #[tokio::test]
-async fn a_frozen_session_lets_its_heir_in() {
+async fn a_frozen_session_lets_the_next_holder_in() {
     let log = Pg::default().pg_log(Clock::Database).await;
     let options = StoreOptions { patience: Duration::from_millis(300), ..StoreOptions::default() };
     let frozen = log.outbox.store_with(&options).await.expect("store");
     subscribe(&log.store, "s").await;
     let mut tx = frozen.pool().begin().await.expect("begin");
     sqlx::query(log.sql("select * from {schema}.lane for update")).execute(&mut *tx).await.expect("lock");
-    assert!(log.store.claim("s", "heir", LONG).await.expect("claim").is_none(), "the row is locked");
-    until("the heir gets in", async || log.store.claim("s", "heir", LONG).await.expect("claim").is_some())
-        .await;
+    assert!(log.store.claim("s", "next", LONG).await.expect("claim").is_none(), "the row is locked");
+    until("the next holder gets in", async || {
+        log.store.claim("s", "next", LONG).await.expect("claim").is_some()
+    })
+    .await;
     assert!(tx.commit().await.is_err(), "the frozen session was ended");
 }
 

@@ -6,8 +6,8 @@ use postrider_conformance::TestLog;
 use postrider_conformance::relay::{LONG, claim, commit_one, drain, event, ids, read, settle, subscribe};
 use postrider_core::{
     ArchiveOptions, Clock, DeliveryChange, DeliveryFailure, EventLog, EventQuery, Inspect, Lease,
-    LeaseStatus, Mask, OpenDeliveryQuery, Operate, ReadEvent, Replay, ReplayFrom, ResolveDead, Settlement,
-    Source, StateQuery, Subscription, Sweep, Uuid,
+    LeaseStatus, Mask, OpenDeliveryQuery, Operate, OutboxSource, ReadEvent, Replay, ReplayFrom, ResolveDead,
+    Settlement, StateQuery, Subscription, Sweep, Uuid,
 };
 use sqlx::Row;
 use support::{Pg, PgLog, new_database};

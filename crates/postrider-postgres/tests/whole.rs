@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use postrider_core::{Clock, Effect, ErrorKind, Source, Uuid};
+use postrider_core::{Clock, Effect, ErrorKind, OutboxSource, Uuid};
 use postrider_postgres::Outbox;
 use support::Pg;
 

@@ -1,4 +1,4 @@
-//! A store whose every call ends.
+//! A store whose calls all end within a time limit.
 //!
 //! A database can keep its connections open and say nothing: one that is frozen, a network that drops what it is given, a proxy
 //! in front of nothing. Whoever waits for it must not wait for ever: what is not answered in time counts as an outage.

@@ -1,4 +1,4 @@
-//! The settings of a relay, a subscription and a consumer that are not set.
+//! The defaults of a relay, a subscription and a consumer.
 
 use std::time::Duration;
 

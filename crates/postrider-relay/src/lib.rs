@@ -1,5 +1,5 @@
 //! The engine of Postrider: for each subscription *claim a lane, read, deliver, settle*; and the dispatcher that gives events
-//! to typed handlers. It names no database and no broker: those are a [`Source`](postrider_core::Source) and a
+//! to typed handlers. It names no database and no broker: those are a [`OutboxSource`](postrider_core::OutboxSource) and a
 //! [`Sink`](postrider_core::Sink).
 
 #[expect(
@@ -27,7 +27,9 @@ pub use handlers::context::Context;
 pub use handlers::decode::{Decode, Raw};
 pub use handlers::dispatcher::{Dispatcher, DispatcherBuilder, HandlerInfo, Unknown};
 pub use handlers::failure::Failure;
-pub use handlers::handler::{Answer, Answered, Answers, Argument, Handle, HandleWithin, Handler};
+pub use handlers::handler::{
+    Argument, CallResult, Handle, HandleWithin, Handler, HandlerResult, HandlerResults,
+};
 pub use handlers::received::Received;
 pub use handlers::tx::Tx;
 pub use handlers::upcast::{NewerVersion, Upcasters};

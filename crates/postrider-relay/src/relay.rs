@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use postrider_core::{
-    AuditEntry, Clock, Error, ErrorKind, History, Limits, Result, Sink, Source, Start, Store, Subscribed,
-    Subscription, Uuid,
+    AuditEntry, Clock, Error, ErrorKind, History, Limits, OutboxSource, Result, Sink, Start, Store,
+    Subscribed, Subscription, Uuid,
 };
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -66,7 +66,7 @@ const A_YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 /// ```
 ///
 /// A program that only relays calls [`run`](Relay::run) instead of `start`: it ends with Ctrl-C or SIGTERM.
-pub struct Relay<S: Source> {
+pub struct Relay<S: OutboxSource> {
     source: S,
     owner: String,
     settings: Settings,
@@ -76,7 +76,7 @@ pub struct Relay<S: Source> {
     subscribers: Vec<Subscriber<S>>,
 }
 
-impl<S: Source> Relay<S> {
+impl<S: OutboxSource> Relay<S> {
     /// A relay on the log of an outbox, without subscriptions.
     pub fn new(source: &S) -> Self {
         Self {
@@ -252,7 +252,7 @@ impl<S: Source> Relay<S> {
                 say_new(&*store, subscription, &self.owner).await;
             }
         }
-        let mut reporter = Reporter::new(Arc::clone(&store), &self.owner, &runtimes, changed);
+        let mut reporter = Reporter::new(&store, &self.owner, &runtimes, changed);
         reporter.say().await;
         let health = Health::of(&runtimes);
         let mut managers = JoinSet::new();
@@ -296,11 +296,16 @@ struct Shared {
 
 impl Shared {
     /// A subscription as this relay runs it.
-    fn runtime<S: Source>(&self, subscriber: Subscriber<S>, sink: Arc<dyn Sink>) -> SubscriptionRuntime {
+    fn runtime<S: OutboxSource>(
+        &self,
+        subscriber: Subscriber<S>,
+        sink: Arc<dyn Sink>,
+    ) -> SubscriptionRuntime {
         let run = Run::new(subscriber.settings(sink.batch()), Arc::clone(&self.changed));
         let name: Arc<str> = subscriber.subscription.name.as_str().into();
         SubscriptionRuntime {
-            store: Arc::clone(&self.store),
+            store: self.store.clone(),
+            inspect: self.store.clone(),
             clock: self.clock.clone(),
             owner: self.owner.clone(),
             settings: self.settings,

@@ -1,10 +1,12 @@
-//! A subscription as an application writes it down.
+//! The builder of a subscription.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{Error, ErrorKind, OnDead, Order, Result, Retry, Sink, Source, Start, Subscription};
+use postrider_core::{
+    Error, ErrorKind, OnDead, Order, OutboxSource, Result, Retry, Sink, Start, Subscription,
+};
 
 use crate::engine::retry_policy::WhileUnavailable;
 use crate::handlers::dispatcher::DispatcherBuilder;
@@ -34,7 +36,7 @@ use crate::{Upcasters, defaults};
 ///         .on_dead(OnDead::Hold)
 /// });
 /// ```
-pub struct Subscriber<S: Source> {
+pub struct Subscriber<S: OutboxSource> {
     pub(crate) subscription: Subscription,
     pub(crate) handlers: DispatcherBuilder<S>,
     pub(crate) sink: Option<Arc<dyn Sink>>,
@@ -49,7 +51,7 @@ pub struct Subscriber<S: Source> {
     pub(crate) shown: BTreeMap<String, String>,
 }
 
-impl<S: Source> Subscriber<S> {
+impl<S: OutboxSource> Subscriber<S> {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             subscription: Subscription::new(name),

@@ -1,5 +1,4 @@
-//! Connections that stay in nobody's way: a call that is dropped half-way, or a server that answers no more, costs its connection
-//! and not the pool's.
+//! Closes a connection whose call was cancelled or got no answer.
 //!
 //! The driver's pool asks a connection whether it is there before it hands it out and when it gets it back, and waits for the answer for
 //! as long as that takes. Behind a server that keeps connections open and says nothing, each would keep its place in the pool for ever.

@@ -1,4 +1,4 @@
-//! What did not simply succeed: what is to be tried now, and what an operator does about the dead.
+//! Open deliveries: due ones, and operations on dead ones.
 
 use postrider_core::{DueBatch, Lease, Order, ResolveDead, Result, Subscription};
 use postrider_sql::clock::given;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use postrider_core::{
-    Clock, Effect, EventBus, Lease, Limits, NewEvent, Recordable, Recorded, Result, Source, Store,
+    Clock, Effect, EventBus, Lease, Limits, NewEvent, OutboxSource, Recordable, Recorded, Result, Store,
 };
 use postrider_sql::clock::given;
 use postrider_sql::event::Names;
@@ -26,7 +26,7 @@ const INBOX: &str = "inbox";
 /// A handler's transaction has the database's one write lock: nobody can claim its lane meanwhile, and nothing in it waits for
 /// anybody, so the timeout of a statement has no meaning here.
 #[async_trait]
-impl Source for Outbox {
+impl OutboxSource for Outbox {
     type Connection = SqliteConnection;
     type Transaction = HandlerTransaction;
 

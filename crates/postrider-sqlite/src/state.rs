@@ -1,4 +1,4 @@
-//! Where events stand, for people.
+//! The state of events, as operators see it.
 
 use postrider_core::{EventState, Result, State, StateQuery};
 use postrider_sql::clock::given;

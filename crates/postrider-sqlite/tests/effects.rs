@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fixture::{Fixture, LEASE, event};
-use postrider_core::{Effect, ErrorKind, EventBus, Lease, Source, Subscription};
+use postrider_core::{Effect, ErrorKind, EventBus, Lease, OutboxSource, Subscription};
 use postrider_sqlite::Outbox;
 use sqlx::SqliteConnection;
 use uuid::Uuid;
@@ -20,8 +20,8 @@ async fn begin(
     fixture: &Fixture,
     lease: Option<&Lease>,
     events: &[Uuid],
-) -> (<Outbox as Source>::Transaction, Vec<bool>) {
-    Source::begin(&fixture.outbox, effect(lease, events)).await.expect("begun")
+) -> (<Outbox as OutboxSource>::Transaction, Vec<bool>) {
+    OutboxSource::begin(&fixture.outbox, effect(lease, events)).await.expect("begun")
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn marks_stand_if_and_only_if_their_transaction_commits() {
     );
     for consumer in ["", "a\0b", &"x".repeat(201)] {
         let nameless = Effect { consumer, ..effect(None, &events) };
-        let refused = Source::begin(&fixture.outbox, nameless).await.err().map(|error| error.kind());
+        let refused = OutboxSource::begin(&fixture.outbox, nameless).await.err().map(|error| error.kind());
         assert_eq!(refused, Some(ErrorKind::Invalid), "{consumer:?}");
     }
 }
@@ -67,7 +67,7 @@ async fn marks_have_the_time_of_the_clock() {
     Outbox::commit(tx).await.expect("committed");
     let now = i64::try_from(fixture.clock.now().unix_timestamp_nanos() / 1_000).expect("microseconds");
     assert_eq!(fixture.number("select handled_at from postrider_inbox").await, now);
-    assert_eq!(Source::clock(&fixture.outbox).now(), Some(fixture.clock.now()));
+    assert_eq!(OutboxSource::clock(&fixture.outbox).now(), Some(fixture.clock.now()));
 }
 
 #[tokio::test]
@@ -79,12 +79,12 @@ async fn a_stale_lease_gets_no_transaction_and_marks_nothing() {
     let (tx, _) = begin(&fixture, Some(&stale), &[]).await;
     Outbox::rollback(tx).await.expect("rolled back");
     fixture.clock.advance(LEASE);
-    let heir = fixture.hold().await;
-    let lost = Source::begin(&fixture.outbox, effect(Some(&stale), &events)).await;
+    let next_holder = fixture.hold().await;
+    let lost = OutboxSource::begin(&fixture.outbox, effect(Some(&stale), &events)).await;
     let error = lost.expect_err("the lease is stale");
     assert_eq!((error.kind(), error.operation()), (ErrorKind::LeaseLost, "begin"), "{error}");
     assert_eq!(fixture.outbox.handled("licences", &events).await.expect("handled"), [false]);
-    let (tx, first) = begin(&fixture, Some(&heir), &events).await;
+    let (tx, first) = begin(&fixture, Some(&next_holder), &events).await;
     assert_eq!(first, [true]);
     Outbox::commit(tx).await.expect("committed");
 }
@@ -99,7 +99,7 @@ async fn a_lane_is_not_claimed_while_a_handlers_transaction_is_open() {
     let (tx, _) = begin(&fixture, Some(&lease), &events).await;
     fixture.clock.advance(LEASE);
     let store = fixture.outbox.open().await.expect("opened");
-    let mut claim = tokio::spawn(async move { store.claim("s", "heir", LEASE).await });
+    let mut claim = tokio::spawn(async move { store.claim("s", "next", LEASE).await });
     let early = tokio::time::timeout(Duration::from_millis(200), &mut claim).await;
     assert!(early.is_err(), "the lease has run out, but its transaction is open");
     Outbox::commit(tx).await.expect("committed");

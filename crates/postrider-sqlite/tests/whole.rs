@@ -5,7 +5,7 @@ mod fixture;
 use std::time::Duration;
 
 use fixture::{Database, event};
-use postrider_core::{Effect, ErrorKind, Source};
+use postrider_core::{Effect, ErrorKind, OutboxSource};
 use postrider_sqlite::Outbox;
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
@@ -44,7 +44,7 @@ async fn what_a_handler_does_after_its_transaction_ended_is_not_kept() {
     let (outbox, pool) = outbox_of_one_connection(&database).await;
     for steps in ENDS {
         let events = [Uuid::now_v7()];
-        let (mut tx, _) = Source::begin(&outbox, effect(&events)).await.expect("begun");
+        let (mut tx, _) = OutboxSource::begin(&outbox, effect(&events)).await.expect("begun");
         for step in steps {
             let _ = sqlx::raw_sql(*step).execute(&mut *tx).await;
         }
@@ -56,7 +56,8 @@ async fn what_a_handler_does_after_its_transaction_ended_is_not_kept() {
         assert_eq!(licences(&pool).await, 1, "after {steps:?}");
         let handled = outbox.handled("licences", &events).await.expect("handled");
         assert_eq!(handled, [false], "nothing is marked after {steps:?}");
-        let (tx, first) = Source::begin(&outbox, effect(&events)).await.expect("the connection is as it was");
+        let (tx, first) =
+            OutboxSource::begin(&outbox, effect(&events)).await.expect("the connection is as it was");
         assert_eq!(first, [true], "after {steps:?}");
         Outbox::commit(tx).await.expect("committed");
     }
@@ -69,7 +70,7 @@ async fn a_connection_goes_back_to_the_application_as_it_came_whatever_became_of
     let mut kept = 0;
     for steps in ENDS.into_iter().chain([&[][..]]) {
         for end in ["committed", "rolled back", "dropped"] {
-            let (mut tx, _) = Source::begin(&outbox, effect(&[])).await.expect("begun");
+            let (mut tx, _) = OutboxSource::begin(&outbox, effect(&[])).await.expect("begun");
             for step in steps {
                 let _ = sqlx::raw_sql(*step).execute(&mut *tx).await;
             }

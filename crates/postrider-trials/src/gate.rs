@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::store::{
-    Batch, Bell, Clock, DueBatch, Effect, EventLog, Lease, LeaseStatus, Position, Settlement, Source, Store,
-    Subscribed, Subscription,
+    Batch, Bell, Clock, DueBatch, Effect, EventLog, Lease, LeaseStatus, OutboxSource, Position, Settlement,
+    Store, Subscribed, Subscription,
 };
 use postrider::{Error, ErrorKind, NewEvent, Recorded, Result, Uuid};
 use tokio::sync::Semaphore;
@@ -80,7 +80,7 @@ pub struct Gated<S> {
     gate: Arc<Gate>,
 }
 
-impl<S: Source> Gated<S> {
+impl<S: OutboxSource> Gated<S> {
     /// The outbox with the gate.
     pub fn new(outbox: &S, gate: &Arc<Gate>) -> Self {
         Self { outbox: outbox.clone(), gate: Arc::clone(gate) }
@@ -88,7 +88,7 @@ impl<S: Source> Gated<S> {
 }
 
 #[async_trait]
-impl<S: Source> Source for Gated<S> {
+impl<S: OutboxSource> OutboxSource for Gated<S> {
     type Connection = S::Connection;
     type Transaction = S::Transaction;
 

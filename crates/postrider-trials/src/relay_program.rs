@@ -58,7 +58,7 @@ pub async fn run<G: TestStore>(test_store: G, options: RelayOptions) -> Result<(
     relay.stop().await
 }
 
-fn as_wanted<S: postrider::store::Source>(
+fn as_wanted<S: postrider::store::OutboxSource>(
     subscriber: Subscriber<S>,
     options: &RelayOptions,
 ) -> Subscriber<S> {

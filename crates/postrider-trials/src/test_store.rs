@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postrider::Uuid;
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 
 use crate::Moved;
 use crate::relay_options::RelayOptions;
@@ -71,7 +71,7 @@ pub type Keep = Box<dyn Any + Send + Sync>;
 #[async_trait]
 pub trait StoreKind: Clone + Send + Sync + 'static {
     /// The outbox on it.
-    type Outbox: Source;
+    type Outbox: OutboxSource;
 
     /// A new one, empty, that nobody else uses.
     async fn make() -> (Self, Keep);
@@ -101,7 +101,7 @@ pub trait TestStore: StoreKind {
     /// Writes down an effect, in the handler's transaction.
     async fn apply(
         &self,
-        connection: &mut <Self::Outbox as Source>::Connection,
+        connection: &mut <Self::Outbox as OutboxSource>::Connection,
         event: Uuid,
         moved: &Moved,
     ) -> sqlx::Result<()>;
@@ -151,7 +151,7 @@ macro_rules! test_store {
 
             async fn apply(
                 &self,
-                connection: &mut <<Self as crate::test_store::StoreKind>::Outbox as postrider::store::Source>::Connection,
+                connection: &mut <<Self as crate::test_store::StoreKind>::Outbox as postrider::store::OutboxSource>::Connection,
                 event: Uuid,
                 moved: &crate::Moved,
             ) -> sqlx::Result<()> {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use postrider::mysql::Outbox;
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 use postrider::{Error, ErrorKind, Uuid};
 use postrider_testkit::mysql::Database;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow};
@@ -91,7 +91,7 @@ impl TestStore for MyTestStore {
 
     async fn apply(
         &self,
-        connection: &mut <Outbox as Source>::Connection,
+        connection: &mut <Outbox as OutboxSource>::Connection,
         event: Uuid,
         moved: &Moved,
     ) -> sqlx::Result<()> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use postrider::Uuid;
-use postrider::store::{EventState, Figures, Source, State, StateQuery, Store};
+use postrider::store::{EventState, Figures, OutboxSource, State, StateQuery, Store};
 use postrider_testkit::until_within;
 use tokio::time::Instant;
 

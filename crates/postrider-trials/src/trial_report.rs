@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use postrider::Uuid;
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 
 use crate::Moved;
 use crate::test_store::{Applied, Sight, TestStore};
@@ -125,7 +125,7 @@ impl TrialReport {
         self.sights.len() - distinct.len()
     }
 
-    /// No move is seen again, but by an heir: what a relay that died had in its hands, which is what it had not settled, and
+    /// No move is seen again, but by the next holder: what a relay that died had in its hands, which is what it had not settled, and
     /// at most so many of each.
     pub fn repeats_only_what_was_open(&self, deaths: &[Kill], most: usize) {
         let deaths: HashMap<&str, &Kill> =

@@ -121,8 +121,8 @@ pub mod metrics {
 pub mod store {
     pub use postrider_core::*;
     pub use postrider_relay::{
-        Answer, Answered, Answers, Argument, Bounded, Decode, Dispatcher, DispatcherBuilder, Handler, Lines,
-        Pace, defaults, wait,
+        Argument, Bounded, CallResult, Decode, Dispatcher, DispatcherBuilder, Handler, HandlerResult,
+        HandlerResults, Lines, Pace, defaults, wait,
     };
 }
 

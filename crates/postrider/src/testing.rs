@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider_core::{
-    Attempt, Delivery, Event, HeldKeys, Outcome, Recorded, Result, Sink, Source, Unavailable,
+    Attempt, Delivery, Event, HeldKeys, OutboxSource, Outcome, Recorded, Result, Sink, Unavailable,
 };
 pub use postrider_core::{Clock, ManualClock};
 pub use postrider_memory::{Connection, Inbox, MemoryStore, Outbox, OutboxBuilder, Savepoint, Transaction};
@@ -52,12 +52,12 @@ pub async fn until_quiet(relay: &Running, subscription: &str) -> Result<()> {
 }
 
 /// All events in the log, on any store.
-pub async fn recorded(outbox: &impl Source) -> Result<Vec<Recorded>> {
+pub async fn recorded(outbox: &impl OutboxSource) -> Result<Vec<Recorded>> {
     outbox.recorded(0, u32::MAX).await
 }
 
 /// The recorded events of one type, decoded. What can't be decoded is left out.
-pub async fn recorded_of<T: Event + Decode>(outbox: &impl Source) -> Result<Vec<T>> {
+pub async fn recorded_of<T: Event + Decode>(outbox: &impl OutboxSource) -> Result<Vec<T>> {
     let events = recorded(outbox).await?;
     let of_type = events.iter().filter(|event| &*event.event_type == T::NAME);
     Ok(of_type.filter_map(|event| T::decode(event, None).ok()).collect())

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use postrider::store::{DeliveryFailure, Outcome, Source};
+use postrider::store::{DeliveryFailure, OutboxSource, Outcome};
 use postrider::testing::{Destination, Outbox, until_quiet};
 use postrider::{Event, Failure, NewEvent, Received, Relay, Retry, Uuid};
 use postrider_testkit::LogLines;

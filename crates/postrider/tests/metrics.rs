@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use postrider::metrics::{Kind, METRICS};
-use postrider::store::{DeliveryFailure, Operate, Outcome, Pause, Source};
+use postrider::store::{DeliveryFailure, Operate, OutboxSource, Outcome, Pause};
 use postrider::testing::{Destination, Outbox, until_quiet};
 use postrider::{NewEvent, Raw, Received, Relay, Retry};
 

@@ -9,7 +9,7 @@ use everbit::adapters::store::{PostgresTransactions, SqliteTransactions};
 use everbit::adapters::workers::{Services, Workers, reconcile};
 use everbit::application::{Backtests, Transactions};
 use everbit::stubs;
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::SqlitePoolOptions;
 
@@ -61,7 +61,7 @@ async fn process(command: &str) -> Fallible<()> {
     run(command, &transactions.outbox.clone(), transactions, &settings).await
 }
 
-async fn run<S: Source, D: Transactions>(
+async fn run<S: OutboxSource, D: Transactions>(
     command: &str,
     source: &S,
     transactions: D,

@@ -12,7 +12,7 @@ use everbit::domain::streams::{ALL, WORKERS};
 use everbit::domain::{About, BacktestFinished, Message, OrderAccepted, messages};
 use everbit::story::ticker::TickerReceived;
 use postrider::catalog::Convention;
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 use postrider::{OffsetDateTime, Recorded};
 use postrider_testkit::{Program, until};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The command that somebody who was told types next.
+//! The command that an alert suggests.
 
 use postrider::Uuid;
 

@@ -7,7 +7,7 @@ mod postgres;
 mod sqlite;
 
 use postrider::Uuid;
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 
 pub(crate) use mysql::Mysql;
 pub(crate) use postgres::Postgres;
@@ -42,7 +42,7 @@ pub(crate) struct Counts {
 /// The database of the demo's shop, as one process has it.
 pub(crate) trait DemoStore: Clone + Send + Sync + 'static {
     /// What its relays are made on.
-    type Outbox: Source;
+    type Outbox: OutboxSource;
 
     fn outbox(&self) -> &Self::Outbox;
 
@@ -57,7 +57,7 @@ pub(crate) trait DemoStore: Clone + Send + Sync + 'static {
 
     /// Writes down what a handler did, with the connection that does it.
     fn did(
-        connection: &mut <Self::Outbox as Source>::Connection,
+        connection: &mut <Self::Outbox as OutboxSource>::Connection,
         effect: &Effect<'_>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 

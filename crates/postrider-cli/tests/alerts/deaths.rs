@@ -124,7 +124,7 @@ async fn the_incident_of_an_event_that_died_is_resolved_when_it_is_dead_no_longe
     succeeds(&fixture, &["dead", "discard", &ids[1], "--yes", "--why", "a test"]).await;
     ear.always("/mail", None);
     succeeds(&fixture, &["dead", "requeue", &ids[0], "--yes"]).await;
-    let mut relay = fixture.start("heir", &["relay"]);
+    let mut relay = fixture.start("next", &["relay"]);
     until_true("both are resolved", || {
         let told = actions(&ear.heard("/pager")[before..]);
         [0, 1].iter().all(|each| told.contains(&("resolve".to_owned(), incident(&ids[*each]))))

@@ -102,9 +102,9 @@ async fn an_alert_is_told_once_again_after_the_set_time_and_when_it_is_over() {
     fixture.end().await;
 }
 
-/// One of two relays speaks. Killed, it has an heir that neither repeats nor forgets.
+/// One of two relays speaks. Killed, there is a next holder that neither repeats nor forgets.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
+async fn one_of_two_relays_sends_alerts_and_the_next_leader_neither_repeats_nor_forgets() {
     let fixture = Fixture::new().await;
     fixture.settings(
         "[[alert]]\nwhen = \"retrying >= 3\"\nto = [\"pager\"]\n[[alert]]\nwhen = \"dead >= 1\"\nto = [\"own\"]\n\
@@ -124,7 +124,7 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
 
     let speaker = fixture.speaker().await.expect("somebody speaks");
     let [first, second] = &relays;
-    let (dying, heir) =
+    let (dying, next_holder) =
         if speaker.starts_with(&format!("{}-", first.name)) { (first, second) } else { (second, first) };
     assert!(speaker.starts_with(&format!("{}-", dying.name)), "{speaker}");
     dying.signal("KILL");
@@ -137,15 +137,18 @@ async fn one_of_two_relays_speaks_and_its_heir_neither_repeats_nor_forgets() {
         if dead.len() == 4 {
             break dead;
         }
-        assert!(std::time::Instant::now() < end, "the heir does not deliver: {}", heir.log());
+        assert!(std::time::Instant::now() < end, "the next holder does not deliver: {}", next_holder.log());
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    until_true("the heir speaks", || ear.heard(SLACK).len() >= 4 && ear.heard("/pager").len() >= 2).await;
+    until_true("the next holder speaks", || ear.heard(SLACK).len() >= 4 && ear.heard("/pager").len() >= 2)
+        .await;
     fixture.rounds(3).await;
-    assert!(fixture.speaker().await.is_some_and(|speaker| speaker.starts_with(&format!("{}-", heir.name))));
+    assert!(
+        fixture.speaker().await.is_some_and(|speaker| speaker.starts_with(&format!("{}-", next_holder.name)))
+    );
     let told = actions(&ear.heard("/pager"));
     assert_eq!(told.iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>(), ["trigger", "resolve"]);
-    assert_eq!(told[0].1, told[1].1, "the heir ends what the one before it began");
+    assert_eq!(told[0].1, told[1].1, "the next holder ends what the one before it began");
     assert_eq!(ear.heard("/own").len(), 1, "what fires still is not said again");
     let slack = texts(&ear.heard(SLACK));
     assert_eq!(slack.len(), 4, "{slack:?}");

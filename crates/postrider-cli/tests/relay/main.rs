@@ -47,7 +47,7 @@ async fn a_relay_delivers_what_sql_records_and_a_sigterm_repeats_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_that_is_killed_has_an_heir() {
+async fn another_relay_takes_over_from_a_killed_one() {
     let fixture = Fixture::new().await;
     fixture.run(&["migrate"]);
     let (mut first, second) = (fixture.relay("first"), fixture.relay("second"));

@@ -57,7 +57,7 @@ async fn of_two_relays_one_does_the_days_retention_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_killed_in_mid_sweep_loses_nothing_and_its_heir_goes_on() {
+async fn a_relay_killed_in_mid_sweep_loses_nothing_and_the_next_leader_goes_on() {
     let fixture = Fixture::postgres().await;
     fixture.deliver(400).await;
     let settings = |batch: u32, pause: &str| {
@@ -77,7 +77,7 @@ async fn a_relay_killed_in_mid_sweep_loses_nothing_and_its_heir_goes_on() {
     let (left, archived) = fixture.left().await;
     assert!(left > 0 && left + archived == 400, "{left} and {archived}");
     let second = fixture.relay("second", &settings(5, "1ms"));
-    until("the heir is done", async || second.log().contains("retention finished")).await;
+    until("the next holder is done", async || second.log().contains("retention finished")).await;
     assert_eq!(fixture.left().await, (0, 400));
     assert_eq!(
         fixture.number("select count(distinct event_id) from {}archive").await,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{Clock, DeliveryFailure, Outcome, Recordable, ResolveDead, Source, State};
+use postrider::store::{Clock, DeliveryFailure, OutboxSource, Outcome, Recordable, ResolveDead, State};
 use postrider::testing::{Destination, until_quiet};
 use postrider::{Failure, Received, Retry, WhileUnavailable};
 

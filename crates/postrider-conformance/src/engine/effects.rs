@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{Clock, Effect, Source, State, Subscription};
+use postrider::store::{Clock, Effect, OutboxSource, State, Subscription};
 use postrider::testing::{recorded, recorded_of, until_quiet};
 use postrider::{Context, ErrorKind, Failure, HandleWithin, Headers, NewEvent, Received, Retry, Tx};
 
@@ -48,7 +48,7 @@ pub async fn an_effect_and_its_follow_up_happen_once<G: Fixture>(fixture: &G) {
 
 struct Invoices;
 
-impl<S: Source> HandleWithin<S, OrderChanged> for Invoices {
+impl<S: OutboxSource> HandleWithin<S, OrderChanged> for Invoices {
     async fn handle(&self, event: Received<OrderChanged>, mut tx: Tx<S>, _: Context) -> Result<(), Failure> {
         Ok(tx.record(&InvoiceSent { order: event.order.clone() }).await?)
     }
@@ -177,7 +177,7 @@ pub async fn a_plain_handler_with_an_inbox_is_not_called_again<G: Fixture>(fixtu
     let known = record(&outbox, "a", 1).await;
     let new = record(&outbox, "a", 2).await;
     let effect = Effect { lease: None, consumer: "s", events: &[known], timeout: Duration::from_secs(5) };
-    let (tx, first) = Source::begin(&outbox, effect).await.expect("begun");
+    let (tx, first) = OutboxSource::begin(&outbox, effect).await.expect("begun");
     assert_eq!(first, [true]);
     G::Outbox::commit(tx).await.expect("committed");
     let seen = Seen::default();
@@ -202,10 +202,10 @@ pub async fn a_stale_holder_applies_nothing<G: Fixture>(fixture: &G) {
     let store = outbox.open().await.expect("a store");
     store.subscribe(&Subscription::new("s")).await.expect("subscribed");
     let stale = store.claim("s", "one", Duration::from_millis(1)).await.expect("claim").expect("a lane");
-    let heir = std::sync::OnceLock::new();
+    let next_holder = std::sync::OnceLock::new();
     super::until("the lease ran out", async || {
         match store.claim("s", "two", Duration::from_secs(60)).await.expect("claim") {
-            Some(lease) => heir.set(lease).is_ok(),
+            Some(lease) => next_holder.set(lease).is_ok(),
             None => false,
         }
     })
@@ -216,10 +216,11 @@ pub async fn a_stale_holder_applies_nothing<G: Fixture>(fixture: &G) {
         events: std::slice::from_ref(&event),
         timeout: Duration::from_secs(5),
     };
-    let refused = Source::begin(&outbox, effect(Some(&stale))).await.err().expect("refused");
+    let refused = OutboxSource::begin(&outbox, effect(Some(&stale))).await.err().expect("refused");
     assert_eq!(refused.kind(), ErrorKind::LeaseLost, "{refused}");
     assert_eq!(outbox.handled("s", &[event]).await.expect("inbox"), [false]);
-    let (tx, first) = Source::begin(&outbox, effect(heir.get())).await.expect("the heir may");
+    let (tx, first) =
+        OutboxSource::begin(&outbox, effect(next_holder.get())).await.expect("the next holder may");
     assert_eq!(first, [true]);
     G::Outbox::commit(tx).await.expect("committed");
 }

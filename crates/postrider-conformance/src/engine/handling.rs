@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{Clock, Source, State};
+use postrider::store::{Clock, OutboxSource, State};
 use postrider::testing::until_quiet;
 use postrider::{
     Context, ErrorKind, Failure, Handle, Headers, NewEvent, Order, Raw, Received, Relay, Retry, Subscriber,
@@ -131,7 +131,7 @@ pub async fn a_panic_in_an_upcaster_is_a_failure_of_that_event(fixture: &impl Fi
     assert_eq!(state(&*store, "s", fine).await.state, State::Done);
 }
 
-/// The lease is prolonged while it runs, and nobody else gets the lane.
+/// The lease is extended while it runs, and nobody else gets the lane.
 pub async fn a_handler_may_take_longer_than_the_lease(fixture: &impl Fixture) {
     let outbox = fixture.outbox(Clock::Database).await;
     record(&outbox, "a", 1).await;

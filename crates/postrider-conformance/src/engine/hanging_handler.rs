@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 use postrider::{Received, Running};
 use tokio::sync::Semaphore;
 
@@ -84,7 +84,7 @@ impl Drop for Leave {
     }
 }
 
-pub(super) async fn start<S: Source>(
+pub(super) async fn start<S: OutboxSource>(
     outbox: &S,
     hanging: &HangingHandler,
     also: impl FnOnce(postrider::Subscriber<S>) -> postrider::Subscriber<S>,

@@ -127,7 +127,7 @@ pub async fn a_handler_with_a_longer_time_has_it_in_its_transaction<G: Fixture>(
         drop(tx);
         Ok::<(), Failure>(())
     };
-    // Where there is one writer, nobody prolongs the lease while a handler writes.
+    // Where there is one writer, nobody extends the lease while a handler writes.
     let running = relay(&outbox)
         .lease(Duration::from_secs(30))
         .subscribe("s", |s| {

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use postrider::store::{Clock, EventState, ManualClock, Recordable, Source, StateQuery, Store};
+use postrider::store::{Clock, EventState, ManualClock, OutboxSource, Recordable, StateQuery, Store};
 use postrider::{Event, Headers, NewEvent, OffsetDateTime, Received, Relay, Uuid};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 #[async_trait]
 pub trait Fixture: Send + Sync {
     /// The outbox.
-    type Outbox: Source;
+    type Outbox: OutboxSource;
 
     /// An outbox on an empty log that nobody else uses.
     async fn outbox(&self, clock: Clock) -> Self::Outbox;
@@ -41,7 +41,7 @@ pub trait Fixture: Send + Sync {
 pub trait Statements: Fixture {
     /// Runs a statement on a handler's connection, as its text says.
     async fn run(
-        connection: &mut <Self::Outbox as Source>::Connection,
+        connection: &mut <Self::Outbox as OutboxSource>::Connection,
         statement: &'static str,
     ) -> Result<(), String>;
 }
@@ -190,13 +190,18 @@ pub fn changed(order: &str, version: i64) -> OrderChanged {
 }
 
 /// Records the event of an order.
-pub async fn record<S: Source>(outbox: &S, order: &str, version: i64) -> Uuid {
+pub async fn record<S: OutboxSource>(outbox: &S, order: &str, version: i64) -> Uuid {
     let event = changed(order, version).to_new_event().expect("an event").into_owned();
     outbox.record_alone(&event).await.expect("recorded")
 }
 
 /// Records an event of some type with some payload.
-pub async fn record_plain<S: Source>(outbox: &S, event_type: &str, payload: &str, headers: Headers) -> Uuid {
+pub async fn record_plain<S: OutboxSource>(
+    outbox: &S,
+    event_type: &str,
+    payload: &str,
+    headers: Headers,
+) -> Uuid {
     let payload: serde_json::Value = serde_json::from_str(payload).expect("JSON");
     let mut event = NewEvent::of("orders", event_type, "Order", "plain", &payload).expect("an event");
     event.headers = headers;
@@ -207,7 +212,7 @@ pub async fn record_plain<S: Source>(outbox: &S, event_type: &str, payload: &str
 pub const LEASE: Duration = Duration::from_secs(3);
 
 /// A relay for tests: it looks often, and its lease is short.
-pub fn relay<S: Source>(outbox: &S) -> Relay<S> {
+pub fn relay<S: OutboxSource>(outbox: &S) -> Relay<S> {
     Relay::new(outbox).lease(LEASE).poll_interval(Duration::from_secs(1)).figures_every(None)
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::store::{
-    DeliveryChange, DeliveryFailure, EventRef, EventState, Excerpt, ManualClock, Outcome, PastAttempt,
-    Replay, ReplayFrom, ResolveDead, Settlement, Source, State, Store, Subscription,
+    DeliveryChange, DeliveryFailure, EventRef, EventState, Excerpt, ManualClock, OutboxSource, Outcome,
+    PastAttempt, Replay, ReplayFrom, ResolveDead, Settlement, State, Store, Subscription,
 };
 use postrider::testing::Destination;
 use postrider::{Failure, Received, Retry};
@@ -19,7 +19,7 @@ async fn is_held(operator: &dyn Store) -> bool {
 }
 
 /// A destination that is away shows with why and since when, and no longer once it is back.
-pub async fn a_destination_that_is_away_shows<S: Source>(outbox: &S, operator: Arc<dyn Store>) {
+pub async fn a_destination_that_is_away_shows<S: OutboxSource>(outbox: &S, operator: Arc<dyn Store>) {
     let away = async || {
         let info = operator.subscriptions().await.expect("subscriptions").remove(0);
         info.away().map(|(reason, since)| (reason.to_owned(), since))
@@ -28,7 +28,7 @@ pub async fn a_destination_that_is_away_shows<S: Source>(outbox: &S, operator: A
     shop.unavailable(Some("connection refused"));
     let sink = shop.clone();
     let pause = Duration::from_millis(100);
-    // A lease that is long: what shows was not said by chance when it had to be prolonged.
+    // A lease that is long: what shows was not said by chance when it had to be extended.
     let relay = relay(outbox).lease(Duration::from_secs(120));
     let relay = relay.subscribe("s", |s| s.sink(sink).lanes(2).longest_pause(pause));
     let running = relay.start().await.expect("started");
@@ -52,7 +52,7 @@ pub async fn a_destination_that_is_away_shows<S: Source>(outbox: &S, operator: A
 
 /// The last ten tries of a delivery that failed are on record: when, by which relay, how long each took, and what was said to it. They
 /// stay when it is requeued, and nothing is on record of what simply succeeds.
-pub async fn the_last_tries_show<S: Source>(outbox: &S, operator: Arc<dyn Store>, clock: ManualClock) {
+pub async fn the_last_tries_show<S: OutboxSource>(outbox: &S, operator: Arc<dyn Store>, clock: ManualClock) {
     let began = clock.now();
     let shop = Destination::new();
     shop.decide(|attempt| match attempt.event.aggregate_id.as_str() {
@@ -103,7 +103,7 @@ pub async fn the_last_tries_show<S: Source>(outbox: &S, operator: Arc<dyn Store>
 
 /// An event that is tried alone, because a process died while it was handled, is on record as having killed this one, too, while it is
 /// tried. When the process lives, what became of the try takes the place of that.
-pub async fn a_try_under_suspicion_is_on_record<S: Source>(outbox: &S, operator: Arc<dyn Store>) {
+pub async fn a_try_under_suspicion_is_on_record<S: OutboxSource>(outbox: &S, operator: Arc<dyn Store>) {
     let store = outbox.open().await.expect("a store");
     store.subscribe(&Subscription::new("s")).await.expect("subscribe");
     for order in ["fine", "bad"] {
@@ -153,8 +153,8 @@ pub async fn a_try_under_suspicion_is_on_record<S: Source>(outbox: &S, operator:
     assert_eq!(past(refs[1]).await, [entry("gone", "crashed", false), entry("relay-7", "rejected", true)]);
 }
 
-/// A pause, and whatever is done during one, waits for what is running: the lane is held and prolonged until it has ended.
-pub async fn a_pause_waits_for_what_runs<S: Source>(outbox: &S, operator: Arc<dyn Store>) {
+/// A pause, and whatever is done during one, waits for what is running: the lane is held and extended until it has ended.
+pub async fn a_pause_waits_for_what_runs<S: OutboxSource>(outbox: &S, operator: Arc<dyn Store>) {
     let (began, done) = (Seen::default(), Seen::default());
     let gate = Arc::new(Semaphore::new(0));
     let (begins, ends, hold) = (began.clone(), done.clone(), Arc::clone(&gate));
@@ -180,7 +180,7 @@ pub async fn a_pause_waits_for_what_runs<S: Source>(outbox: &S, operator: Arc<dy
         info.lanes.into_iter().next().and_then(|lane| lane.owner.and(lane.lease_until))
     };
     let before = lease().await.expect("it is held");
-    until("it is prolonged", async || lease().await.expect("it is held while one runs") > before).await;
+    until("it is extended", async || lease().await.expect("it is held while one runs") > before).await;
     record(outbox, "slow", 2).await;
     gate.add_permits(2);
     until("it is given back", async || !is_held(&*operator).await).await;
@@ -192,7 +192,7 @@ pub async fn a_pause_waits_for_what_runs<S: Source>(outbox: &S, operator: Arc<dy
 }
 
 /// A relay whose lanes are idle and given back, and that sleeps, notices a replay, a pause and a resume; not by its poll.
-pub async fn a_sleeping_relay_notices_its_operator<S: Source>(outbox: &S, operator: Arc<dyn Store>) {
+pub async fn a_sleeping_relay_notices_its_operator<S: OutboxSource>(outbox: &S, operator: Arc<dyn Store>) {
     let seen = Seen::default();
     let notes = seen.clone();
     let handler = move |event: Received<OrderChanged>| {
@@ -234,7 +234,7 @@ pub async fn a_sleeping_relay_notices_its_operator<S: Source>(outbox: &S, operat
 
 /// A relay is known while it runs; what it has is not removed but by force, which it then says; made again, it goes on. A subscription
 /// that is new to a log with history is in the audit with how much it will be sent.
-pub async fn a_relay_is_known_and_says_when_its_subscription_is_removed<S: Source>(
+pub async fn a_relay_is_known_and_says_when_its_subscription_is_removed<S: OutboxSource>(
     outbox: &S,
     operator: Arc<dyn Store>,
 ) {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use postrider::store::{Attempt, Clock, DeliveryFailure, Outcome, ResolveDead, Source, State};
+use postrider::store::{Attempt, Clock, DeliveryFailure, OutboxSource, Outcome, ResolveDead, State};
 use postrider::testing::{Destination, until_quiet};
 use postrider::{Failure, OnDead, Order, Received, Recorded, Retry};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use postrider::store::{
-    Clock, Delivery, DeliveryFailure, Outcome, Sink, Source, State, Subscription, Unavailable,
+    Clock, Delivery, DeliveryFailure, OutboxSource, Outcome, Sink, State, Subscription, Unavailable,
 };
 use postrider::testing::{Destination, until_quiet};
 use postrider::{Failure, Received, Retry};
@@ -149,7 +149,7 @@ pub async fn the_first_of_several_that_hang_is_not_charged(fixture: &impl Fixtur
     running.stop().await.expect("stopped");
 }
 
-/// New keys that fail prolong the pause of a destination that seems to be away. What has failed before is tried all the same.
+/// New keys that fail lengthen the pause of a destination that seems to be away. What has failed before is tried all the same.
 pub async fn what_is_due_is_tried_although_new_keys_keep_failing(fixture: &impl Fixture) {
     let outbox = fixture.outbox(Clock::Database).await;
     let shop = Destination::new();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use postrider::store::{Clock, Source, State};
+use postrider::store::{Clock, OutboxSource, State};
 use postrider::testing::until_quiet;
 use postrider::{Failure, Order, Received, Retry, Tx};
 use tokio::sync::Semaphore;

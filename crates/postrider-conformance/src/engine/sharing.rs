@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider::store::{Clock, DeliveryFailure, Outcome, Relane, Source, State, StateQuery};
+use postrider::store::{Clock, DeliveryFailure, OutboxSource, Outcome, Relane, State, StateQuery};
 use postrider::testing::{Destination, until_quiet};
 use postrider::{ErrorKind, Received, Relay, Retry};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use postrider::store::{Clock, Pause, Source, State};
+use postrider::store::{Clock, OutboxSource, Pause, State};
 use postrider::testing::until_quiet;
 use postrider::{Failure, Received, Retry};
 use tokio::sync::Semaphore;
@@ -144,7 +144,7 @@ pub async fn a_lane_that_could_not_be_given_back_is_given_back_later(fixture: &i
 /// Longer than usual, so that what is left of it is enough on a busy machine.
 const LONG_LEASE: Duration = LEASE.saturating_mul(2);
 
-/// Reads and looks that take nearly as long as a lease cost nobody the lane: it is prolonged beside them.
+/// Reads and looks that take nearly as long as a lease cost nobody the lane: it is extended beside them.
 pub async fn what_takes_long_is_no_reason_to_lose_the_lane(fixture: &impl Fixture) {
     let outbox = fixture.outbox(Clock::Database).await;
     let slow = Silent::new(outbox.clone());
@@ -155,7 +155,7 @@ pub async fn what_takes_long_is_no_reason_to_lose_the_lane(fixture: &impl Fixtur
             let seen = seen.clone();
             async move {
                 if event.order == "fails" {
-                    // Not so long that the lease is prolonged meanwhile: it is no longer fresh when the read begins.
+                    // Not so long that the lease is extended meanwhile: it is no longer fresh when the read begins.
                     tokio::time::sleep(LONG_LEASE * 3 / 10).await;
                     return Err(Failure::retry("never"));
                 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::store::{Clock, EventState, Source, State};
+use postrider::store::{Clock, EventState, OutboxSource, State};
 use postrider::testing::{recorded, recorded_of, until_quiet};
 use postrider::{Failure, Received, Retry, Tx, Uuid};
 use postrider_core::{Attempt, Delivery, Outcome, Sink};

@@ -258,14 +258,14 @@ pub async fn delivery_rows_of_a_refused_settle_are_not_written(harness: &dyn Har
     let event = commit_one(&*scene.log, "a").await;
     let batch = read(&*scene.store, &scene.lease, 10).await;
     scene.clock.advance(LONG);
-    let mut heir = claim(&*scene.store, "s").await;
+    let mut next_holder = claim(&*scene.store, "s").await;
     let mut stale = scene.lease.clone();
     let mut settlement = Settlement::of(&batch);
     settlement.deliveries.push(DeliveryChange::dead(&batch.events[0].event, 1, failure()));
     assert_eq!(scene.store.settle(&mut stale, &settlement).await.expect("settle"), LeaseStatus::Lost);
     assert_eq!(scene.state(event).await.state, State::Pending);
-    let batch = read(&*scene.store, &heir, 10).await;
-    assert_eq!(settle(&*scene.store, &mut heir, &batch).await, LeaseStatus::Held);
+    let batch = read(&*scene.store, &next_holder, 10).await;
+    assert_eq!(settle(&*scene.store, &mut next_holder, &batch).await, LeaseStatus::Held);
     assert_eq!(scene.state(event).await.state, State::Done);
 }
 

@@ -23,13 +23,13 @@ pub async fn a_stale_lease_reads_nothing(harness: &dyn Harness) {
     commit_one(&*log, "b").await;
 
     clock.advance(LONG * 2);
-    let heir = other.claim("s", "heir", LONG).await.expect("claim").expect("it has run out");
+    let next_holder = other.claim("s", "next", LONG).await.expect("claim").expect("it has run out");
     let error = store.read(&lease, &lease.position, 10).await.expect_err("somebody else holds the lane");
     assert_eq!(error.kind(), ErrorKind::LeaseLost, "{error}");
     let error = store.due(&lease, 10).await.expect_err("somebody else holds the lane");
     assert_eq!(error.kind(), ErrorKind::LeaseLost, "{error}");
-    assert_eq!(read(&*other, &heir, 10).await.events.len(), 1);
-    assert_eq!(other.due(&heir, 10).await.expect("due").deliveries.len(), 1);
+    assert_eq!(read(&*other, &next_holder, 10).await.events.len(), 1);
+    assert_eq!(other.due(&next_holder, 10).await.expect("due").deliveries.len(), 1);
 }
 
 /// A lease whose lane stands elsewhere reads nothing: it was settled by another hand, or the database was set back.

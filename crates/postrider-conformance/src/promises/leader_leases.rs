@@ -10,7 +10,7 @@ use crate::relay::{log, log_with_clock};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Who holds a leader lease keeps it as long as it prolongs it; another gets it when it has run out or was given back.
+/// Who holds a leader lease keeps it as long as it extends it; another gets it when it has run out or was given back.
 pub async fn a_task_is_done_by_one_at_a_time(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
     let (first, second) = (log.store(), log.second_store().await);
@@ -27,14 +27,14 @@ pub async fn a_task_is_done_by_one_at_a_time(harness: &dyn Harness) {
     let held = first
         .acquire_leader_lease("retention", "a", MINUTE)
         .await
-        .expect("prolonged")
+        .expect("extended")
         .expect("it is still held");
     assert_eq!(held.until, clock.now() + MINUTE);
     clock.advance(MINUTE / 2);
     assert_eq!(
         second.acquire_leader_lease("retention", "b", MINUTE).await.expect("asked"),
         None,
-        "it was prolonged"
+        "it was extended"
     );
     clock.advance(MINUTE / 2);
     second.acquire_leader_lease("retention", "b", MINUTE).await.expect("asked").expect("it has run out");
@@ -53,9 +53,8 @@ pub async fn the_next_leader_reads_what_was_noted(harness: &dyn Harness) {
     first.acquire_leader_lease("alerts", "a", MINUTE).await.expect("asked").expect("taken");
     assert!(first.save_leader_note("alerts", "a", "one").await.expect("noted"));
     assert!(!second.save_leader_note("alerts", "b", "two").await.expect("asked"), "another holds it");
-    let prolonged =
-        first.acquire_leader_lease("alerts", "a", MINUTE).await.expect("asked").expect("prolonged");
-    assert_eq!(prolonged.note.as_deref(), Some("one"));
+    let extended = first.acquire_leader_lease("alerts", "a", MINUTE).await.expect("asked").expect("extended");
+    assert_eq!(extended.note.as_deref(), Some("one"));
     clock.advance(MINUTE);
     assert!(!first.save_leader_note("alerts", "a", "late").await.expect("asked"), "it has run out");
     let taken = second.acquire_leader_lease("alerts", "b", MINUTE).await.expect("asked").expect("taken over");

@@ -35,9 +35,9 @@ pub async fn a_lease_runs_out_and_the_next_holder_goes_on(harness: &dyn Harness)
     clock.advance(LEASE - Duration::from_millis(1));
     assert!(other.claim("s", "two", LEASE).await.expect("claim").is_none(), "it still runs");
     clock.advance(Duration::from_millis(1));
-    let mut heir = other.claim("s", "two", LEASE).await.expect("claim").expect("it has run out");
-    assert!(heir.epoch > lease.epoch);
-    assert_eq!(ids(&drain_lane(&*other, &mut heir, 10).await), [second]);
+    let mut next_holder = other.claim("s", "two", LEASE).await.expect("claim").expect("it has run out");
+    assert!(next_holder.epoch > lease.epoch);
+    assert_eq!(ids(&drain_lane(&*other, &mut next_holder, 10).await), [second]);
 }
 
 /// A lease is extended from now while a batch runs.
@@ -53,9 +53,9 @@ pub async fn a_lease_is_extended(harness: &dyn Harness) {
     }
     assert!(store.claim("s", "two", LEASE).await.expect("claim").is_none());
     clock.advance(LEASE);
-    let heir = store.claim("s", "two", LEASE).await.expect("claim").expect("it has run out");
+    let next_holder = store.claim("s", "two", LEASE).await.expect("claim").expect("it has run out");
     assert_eq!(store.extend(&mut lease, LEASE, None).await.expect("extend"), LeaseStatus::Lost);
-    assert_eq!(heir.owner, "two");
+    assert_eq!(next_holder.owner, "two");
 }
 
 /// A released lane is free at once; a stale release frees nothing.
@@ -82,9 +82,13 @@ pub async fn a_stale_settle_is_refused_by_its_epoch(harness: &dyn Harness) {
     let mut stale = store.claim("s", "one", LEASE).await.expect("claim").expect("a free lane");
     let batch = read(&*store, &stale, 10).await;
     clock.advance(LEASE);
-    let mut heir = store.claim("s", "one", LEASE).await.expect("claim").expect("it has run out");
+    let mut next_holder = store.claim("s", "one", LEASE).await.expect("claim").expect("it has run out");
     assert_eq!(settle(&*store, &mut stale, &batch).await, LeaseStatus::Lost);
-    assert_eq!(ids(&drain_lane(&*store, &mut heir, 10).await), [event], "the stale settle moved nothing");
+    assert_eq!(
+        ids(&drain_lane(&*store, &mut next_holder, 10).await),
+        [event],
+        "the stale settle moved nothing"
+    );
 }
 
 /// A settle that does not start where the lane stands is refused: the database's past may have changed.

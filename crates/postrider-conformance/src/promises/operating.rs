@@ -103,8 +103,8 @@ pub async fn a_destination_that_is_away_is_shown_until_it_is_back(harness: &dyn 
     clock.advance(LONG);
     assert_eq!(shown().await, nothing, "nobody says so any more");
     assert_eq!(store.extend(&mut other, LONG, None).await.expect("extend"), LeaseStatus::Held);
-    let heir = claim(&*store, "s").await;
-    assert_eq!((heir.lane, heir.away), (lease.lane, None));
+    let next_holder = claim(&*store, "s").await;
+    assert_eq!((next_holder.lane, next_holder.away), (lease.lane, None));
     assert_eq!(shown().await, nothing, "the next holder has not said so");
     assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), LeaseStatus::Lost);
     assert_eq!(shown().await, nothing, "and a stale one is not heard");

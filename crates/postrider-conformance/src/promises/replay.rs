@@ -97,9 +97,9 @@ pub async fn a_replay_takes_lanes_from_their_holders(harness: &dyn Harness) {
     assert_eq!(settle(&*store, &mut lease, &batch).await, LeaseStatus::Lost);
     assert_eq!(store.extend(&mut lease, LONG, None).await.expect("extend"), LeaseStatus::Lost);
     store.release(lease.clone()).await.expect("a stale release changes nothing");
-    let heir = claim(&*store, "s").await;
-    assert_eq!(heir.claims, 1, "nobody vanished");
-    store.release(heir).await.expect("release");
+    let next_holder = claim(&*store, "s").await;
+    assert_eq!(next_holder.claims, 1, "nobody vanished");
+    store.release(next_holder).await.expect("release");
     assert_eq!(ids(&drain(&*store, "s").await), events[1..]);
 
     // A lane that was given back is looked at by its last lease: that look has to notice.

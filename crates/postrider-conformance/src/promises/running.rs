@@ -23,7 +23,7 @@ async fn succeed(scene: &Scene, lease: &mut Lease, events: Vec<EventRef>) -> Lea
 }
 
 /// The lane's next holder, after the present one's lease has run out.
-async fn heir(scene: &Scene) -> Lease {
+async fn next_holder(scene: &Scene) -> Lease {
     scene.clock.advance(2 * LONG);
     claim(&*scene.store, "s").await
 }
@@ -97,18 +97,21 @@ pub async fn what_a_gone_holder_had_running_is_due_at_once(harness: &dyn Harness
                 Some(if n == 0 { DeliveryChange::running(id, 3) } else { DeliveryChange::waiting(id) })
             })
             .await;
-        let heir = heir(&scene).await;
-        assert!(heir.open, "{order:?}: a claim says that something is open");
-        let due = due_of(&scene, &heir).await;
+        let next_holder = next_holder(&scene).await;
+        assert!(next_holder.open, "{order:?}: a claim says that something is open");
+        let due = due_of(&scene, &next_holder).await;
         assert_eq!(due_ids(&due), events, "{order:?}");
         assert_eq!((due[0].state, due[0].attempts), (DeliveryState::Running, 3), "{order:?}");
-        // The heir begins it anew: it is the heir's then.
-        let mut heir = heir;
-        let mut settlement = Settlement::at(heir.position.clone());
+        // The next holder begins it anew: it is the next holder's then.
+        let mut next_holder = next_holder;
+        let mut settlement = Settlement::at(next_holder.position.clone());
         settlement.deliveries.push(DeliveryChange::running(&due[0].event, 4));
-        assert_eq!(scene.store.settle(&mut heir, &settlement).await.expect("settle"), LeaseStatus::Held);
+        assert_eq!(
+            scene.store.settle(&mut next_holder, &settlement).await.expect("settle"),
+            LeaseStatus::Held
+        );
         let left = if order == Order::None { vec![events[1]] } else { vec![] };
-        assert_eq!(due_ids(&due_of(&scene, &heir).await), left, "{order:?}");
+        assert_eq!(due_ids(&due_of(&scene, &next_holder).await), left, "{order:?}");
         assert_eq!(scene.state(events[0]).await.attempts, 4, "{order:?}");
     }
 }
@@ -139,11 +142,11 @@ pub async fn a_stale_holder_forgets_nothing(harness: &dyn Harness) {
     let events = first_runs(&mut scene, &["a"]).await;
     let running = reference(&scene, events[0]).await;
     let mut stale = scene.lease.clone();
-    let mut heir = heir(&scene).await;
+    let mut next_holder = next_holder(&scene).await;
     assert_eq!(succeed(&scene, &mut stale, vec![running]).await, LeaseStatus::Lost);
-    assert_eq!(succeed(&scene, &mut heir, vec![running]).await, LeaseStatus::Held);
-    assert_eq!(due_ids(&due_of(&scene, &heir).await), events, "it is nobody's, and still due");
-    scene.store.release(heir).await.expect("release");
+    assert_eq!(succeed(&scene, &mut next_holder, vec![running]).await, LeaseStatus::Held);
+    assert_eq!(due_ids(&due_of(&scene, &next_holder).await), events, "it is nobody's, and still due");
+    scene.store.release(next_holder).await.expect("release");
 }
 
 /// Cut short, it waits with the tries and the failure that it had.

@@ -1,4 +1,4 @@
-//! Rows for what did not simply succeed.
+//! Changes to delivery rows: one for each event that was not simply delivered.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,8 +18,8 @@ use crate::{Error, ErrorKind, Excerpt, PastAttempt, Recorded, Result};
 pub enum DeliveryState {
     /// Waits for an earlier event of its key (or, under strict order, of its lane).
     Waiting,
-    /// Started, and not finished when its batch was settled. Under the epoch of its lane's lease it is still in progress and never
-    /// due; under another epoch its holder is gone, and it is due at once.
+    /// Started, and not finished when its batch was settled. It stores the epoch of the lease under which it runs: while that is the
+    /// epoch of its lane's lease, it is never due; if its epoch is not the lease's, its relay is gone, so it is due immediately.
     Running,
     /// Failed, and will be retried.
     Retrying,

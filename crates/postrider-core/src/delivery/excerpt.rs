@@ -1,4 +1,4 @@
-//! What a destination answered to a try that failed, as it is kept for people.
+//! The excerpt of a destination's answer that is stored with a failed attempt.
 
 use std::fmt;
 

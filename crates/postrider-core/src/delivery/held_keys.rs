@@ -1,4 +1,4 @@
-//! What a failure holds up while events are on their way.
+//! The keys that a failure blocks while a batch is delivered.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! What becomes of an event at a destination.
+//! Delivery: sinks, outcomes, and the rows of events that were not simply delivered.
 
 mod change;
 pub(crate) mod excerpt;

@@ -1,4 +1,4 @@
-//! Deliveries that did not simply succeed, as operators see them.
+//! Open deliveries, as operators see them.
 
 use time::OffsetDateTime;
 

@@ -1,4 +1,4 @@
-//! What a destination says of an event, and of itself.
+//! Outcomes: what a destination reports about an event, and about itself.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tries that failed, as they are kept with their delivery.
+//! Failed attempts, as they are stored with their delivery.
 
 use std::time::Duration;
 

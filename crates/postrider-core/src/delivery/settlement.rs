@@ -1,4 +1,4 @@
-//! What became of a batch.
+//! The results of a batch, which a settle writes.
 
 use uuid::Uuid;
 

@@ -134,7 +134,7 @@ pub struct Delivery {
     pub requests: Option<Arc<dyn Requests>>,
     progressed: Mutex<Progress>,
     made: Instant,
-    /// The places of events whose effects are committed with a mark in the inbox.
+    /// Indexes of events whose effects were committed with an inbox mark.
     effects: Mutex<HashSet<usize>>,
     stopping: AtomicBool,
     /// Whether it is left running.
@@ -163,9 +163,9 @@ pub struct Report {
     pub ended: Instant,
 }
 
-/// So many failures in a row that may be the destination's own, with no success in between, and nothing more is begun: the
-/// destination may be away, and each further try would wait for it in vain. Not before there were as many as run at once: one of
-/// them then began after the last success, which tells an outage from what was under way.
+/// After this many unclear failures in a row, the sink starts no more events: the destination may be away, and each further attempt
+/// would wait for it in vain. At least as many as run at once: then one of them began after the last success, which tells an outage from
+/// attempts that were already in progress.
 const UNCLEAR_IN_A_ROW: usize = 3;
 
 impl Delivery {

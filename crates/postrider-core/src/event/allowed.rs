@@ -1,4 +1,4 @@
-//! What a publisher may publish.
+//! The streams and event types that a publisher may publish.
 
 use std::sync::Arc;
 

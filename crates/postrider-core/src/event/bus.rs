@@ -1,4 +1,4 @@
-//! What an application publishes through, without knowing where it goes.
+//! `EventBus`: publishing without knowing the destination.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! Events as others know them: CloudEvents 1.0.
+//! CloudEvents 1.0: the form in which other programs read events.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,7 +148,7 @@ impl CloudEvents {
         }
     }
 
-    /// What says something, or was asked for.
+    /// Attributes that carry information or were requested.
     fn telling(&self, event: &Recorded, version: u32, set: &mut impl FnMut(&str, &str)) {
         let key = event.ordering_key.as_deref().unwrap_or(&event.aggregate_id);
         let asked = |attribute| self.optional.contains(&attribute);

@@ -1,4 +1,4 @@
-//! Events as the JSON object that a system already expects: names and nesting are the user's.
+//! Events as a JSON object with the field names and the nesting that existing consumers expect.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

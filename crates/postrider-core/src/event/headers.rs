@@ -1,4 +1,4 @@
-//! What travels beside the payload: the reserved headers, typed, and the application's own.
+//! Headers: the reserved ones, typed, and the application's own.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! CloudEvents as they arrive: the way back from attributes to an event.
+//! Events read back from the attributes of a CloudEvent.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a mapping says about its events, as data.
+//! The description of an event type, as data.
 
 use crate::Event;
 

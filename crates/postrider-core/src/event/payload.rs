@@ -1,4 +1,4 @@
-//! What an event says: JSON text kept byte for byte, or bytes with a content type.
+//! The payload: JSON text that is kept byte for byte, or bytes with a content type.
 
 use std::fmt;
 

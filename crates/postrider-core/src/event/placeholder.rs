@@ -1,4 +1,4 @@
-//! What of an event a placeholder of an envelope stands for.
+//! The event fields that envelope placeholders refer to.
 
 use std::borrow::Cow;
 

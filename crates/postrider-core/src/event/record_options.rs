@@ -1,4 +1,4 @@
-//! What an outbox does to every event before it is recorded.
+//! The settings that an outbox applies to every event before it is recorded.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// The event as it is recorded: with its source and its trace, and within the limits.
+    /// The event with its source and its trace, checked against the limits.
     pub fn prepare(&self, event: &(impl Recordable + ?Sized)) -> Result<NewEvent> {
         let mut event = event.to_new_event()?.into_owned();
         self.allowed.check(&event)?;

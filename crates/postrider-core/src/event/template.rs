@@ -1,4 +1,4 @@
-//! Names made of an event's own: topics, types.
+//! Names with placeholders that are filled in from an event: topics, types.
 
 use crate::{Error, ErrorKind, Recorded, Result};
 

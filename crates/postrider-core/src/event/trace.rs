@@ -1,4 +1,4 @@
-//! The trace that an event belongs to, asked for when it is recorded.
+//! The trace of an event, read when it is recorded.
 
 use std::fmt;
 use std::sync::Arc;

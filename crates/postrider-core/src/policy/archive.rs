@@ -1,4 +1,4 @@
-//! How events are put away: what of them is masked, and where they go.
+//! Archiving: where retention moves events, and which fields it masks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -56,8 +56,7 @@ impl ArchiveTable {
         Ok(Self { table: names, columns, skip_existing: false })
     }
 
-    /// Leaves rows alone that are there already, for a table that a subscriber fills as well: an event whose id is in the table is
-    /// not inserted again. The column that stores `event_id` must be unique; `id` if no column stores `event_id`.
+    /// Skips an event whose id already exists in the table, for a table that a subscriber also fills. The column that stores `event_id` must be unique; `id` if no column stores `event_id`.
     ///
     /// A row that can't be inserted for any other reason fails as before.
     #[must_use]
@@ -66,7 +65,7 @@ impl ArchiveTable {
         self
     }
 
-    /// The column and the field that identify a row that is there already, if such rows are left alone.
+    /// The column and the field that identify an existing row, if existing rows are skipped.
     pub fn existing_by(&self) -> Option<(&str, Field)> {
         let column = |wanted| self.columns.iter().find(move |(_, field)| *field == wanted);
         let (name, field) = column(Field::EventId).or_else(|| column(Field::Id))?;

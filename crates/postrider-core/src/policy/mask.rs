@@ -1,4 +1,4 @@
-//! Fields of payloads that are not kept in the clear.
+//! Masking: fields of payloads that are not archived in clear text.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind, Payload, Recorded, Result};
 
 /// What stands where something was.
 const MASKED: &str = "\"***\"";
-/// Nothing is looked for below so many levels: what is there is masked as a whole.
+/// The deepest level that is searched: values below it are masked as a whole.
 const DEEPEST: usize = 128;
 
 /// Payload fields that are masked when events are archived.

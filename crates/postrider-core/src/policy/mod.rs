@@ -1,4 +1,4 @@
-//! What the user decides: what a subscription wants, how often it tries, what is kept and for how long.
+//! Policies: what a subscription receives, when it retries, what is kept and for how long.
 
 mod archive;
 mod backoff;

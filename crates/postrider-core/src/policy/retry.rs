@@ -53,7 +53,7 @@ pub struct FailedAttempt {
     pub asked: Option<Duration>,
 }
 
-/// What follows from a failed attempt.
+/// The decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
     /// Another attempt after this pause.
@@ -208,7 +208,7 @@ impl Retry {
         }
     }
 
-    /// What follows from a failed attempt. `chance` between 0 and 1 decides the jitter.
+    /// Decides what to do after a failed attempt. `chance` between 0 and 1 decides the jitter.
     pub fn decide(&self, failed: FailedAttempt, chance: f64) -> RetryDecision {
         if self.attempts(failed.max_attempts).is_some_and(|most| failed.attempts >= most) {
             return RetryDecision::OutOfAttempts;

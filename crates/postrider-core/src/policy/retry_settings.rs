@@ -1,4 +1,4 @@
-//! A retry policy as it is written: in a settings file, or in one line of text.
+//! The settings of a retry policy, as a settings file or one line of text has them.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,10 +9,22 @@ use serde::{Deserialize, Deserializer};
 use super::retry::{Pause, Retry};
 use crate::{Error, ErrorKind, Result, duration, nearest};
 
-/// What can be written of a [`Retry`]: the table `retry` of Postrider's settings file. What is not written has the default of
+/// The settings of a [`Retry`]: the table `retry` of Postrider's settings file. A setting that is `None` has the default of
 /// [`Retry::exponential`].
 ///
 /// `every` and `schedule` can't be used together, nor with `base`, `factor`, `max` and `jitter`, which are of exponential backoff.
+///
+/// ```
+/// use std::time::Duration;
+/// use postrider_core::{Retry, RetrySettings};
+///
+/// let settings = RetrySettings { base: Some(Duration::from_secs(2)), max_attempts: Some(5), ..RetrySettings::default() };
+/// assert_eq!(settings.retry()?, Retry::exponential().base(Duration::from_secs(2)).max_attempts(5));
+///
+/// let conflict = RetrySettings { every: Some(Duration::from_secs(10)), factor: Some(3.0), ..RetrySettings::default() };
+/// assert!(conflict.retry().is_err());
+/// # Ok::<(), postrider_core::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RetrySettings {
     /// A fixed pause between attempts.
@@ -27,7 +39,7 @@ pub struct RetrySettings {
     pub max: Option<Duration>,
     /// The fraction by which a pause is randomly shortened or extended: 0 to 1.
     pub jitter: Option<f64>,
-    /// The event is dead after so many failed attempts.
+    /// The event is dead after this many failed attempts.
     pub max_attempts: Option<u32>,
     /// The event is dead if an attempt fails this long after its first failure.
     pub max_age: Option<Duration>,
@@ -40,7 +52,7 @@ fn invalid(message: impl Into<String>) -> Error {
 }
 
 impl RetrySettings {
-    /// The policy; an error if one part excludes another one, or if nobody could follow it.
+    /// The policy; an error if settings conflict or are out of range.
     pub fn retry(self) -> Result<Retry> {
         let exponential =
             self.base.is_some() || self.max.is_some() || self.factor.is_some() || self.jitter.is_some();

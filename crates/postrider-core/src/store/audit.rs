@@ -1,4 +1,4 @@
-//! Who did what, and why.
+//! The audit: who did what, and why.
 
 use time::OffsetDateTime;
 use uuid::Uuid;

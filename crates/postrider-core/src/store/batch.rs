@@ -1,4 +1,4 @@
-//! What one read found.
+//! The batch: the events that one read returns.
 
 use crate::{Position, Recorded};
 

@@ -1,4 +1,4 @@
-//! How a relay that has nothing to do learns that there is something to read.
+//! The bell: how an idle relay learns that there are events to read.
 
 use std::time::Duration;
 

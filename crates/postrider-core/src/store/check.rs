@@ -1,4 +1,4 @@
-//! What is wrong with a database, or will be.
+//! Checks: problems of a database, current or expected.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! How the processes on one log know of each other.
+//! Coordination of the relays on one log: heartbeats and leader leases.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a subscription is doing, in numbers.
+//! The counts and ages of a subscription's events.
 
 /// Counts of a subscription's events in one stream, by state.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,8 +15,8 @@ pub struct Figures {
     pub retrying: u64,
     /// Of those, the ones that have not failed themselves, and wait for one that did.
     pub waiting: u64,
-    /// Of the waiting ones, those that nothing is in front of, as after a relay gave them back: they are delivered next, and what waits
-    /// behind them follows.
+    /// Of the waiting ones, those with no earlier event in front of them, as after a relay gave them back. They are delivered next, then
+    /// those behind them.
     pub due: u64,
     /// Dead, until an operator acts.
     pub dead: u64,

@@ -1,4 +1,4 @@
-//! What a log already has for a subscription that is new to it.
+//! How many events of the log a new subscription will receive.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A text by which a consumer knows its duplicates, as an id that an inbox can keep.
+//! Text keys of the inbox, hashed to an id.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! What one process does for all: retention, alerts.
+//! The leader lease: one relay does a task for all, such as retention or alerts.
 
 use time::OffsetDateTime;
 

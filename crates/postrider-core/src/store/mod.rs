@@ -51,7 +51,7 @@ pub use relay_info::{RelayAway, RelayInfo, RelayReport, RelayRun, refuse_to_remo
 pub use replace::ReplaceDead;
 pub use replay::{Replay, ReplayFrom, ReplayRefusal, Replayed};
 pub use search::{Chain, EventPage, EventQuery, LoggedEvent, Search};
-pub use source::{Effect, Source};
+pub use source::{Effect, OutboxSource};
 pub use state::{EventState, State, StateQuery};
 pub use subscription_state::{Away, SubscriptionState};
 

@@ -1,4 +1,4 @@
-//! Relays as they make themselves known.
+//! What a relay reports about itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -38,7 +38,7 @@ impl ReplaceDead {
         self.by.check(&Limits { payload: usize::MAX, headers: usize::MAX })
     }
 
-    /// What is written down for a subscription that the event was dead for.
+    /// The audit entry of a subscription in which the event was dead.
     pub fn entry(&self, subscription: Option<&str>) -> AuditEntry {
         AuditEntry {
             who: self.who.clone(),

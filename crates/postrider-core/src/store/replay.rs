@@ -1,4 +1,4 @@
-//! Reading again what was read.
+//! Replay: a subscription reads events again.
 
 use time::OffsetDateTime;
 use uuid::Uuid;

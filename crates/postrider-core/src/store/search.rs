@@ -1,4 +1,4 @@
-//! Looking for events: what is wanted, how far a look got, what it found.
+//! Searching for events: the query, one page of results, and where to continue.
 
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -66,7 +66,7 @@ impl EventQuery {
 pub struct LoggedEvent {
     /// The event.
     pub event: Recorded,
-    /// Whether it is in the archive, from which nothing is delivered.
+    /// Whether it is in the archive. Archived events are not delivered.
     pub archived: bool,
 }
 

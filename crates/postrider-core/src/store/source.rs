@@ -16,7 +16,7 @@ use crate::{Clock, Lease, NewEvent, Recorded, Result, Store, Uuid};
     note = "give the `Outbox` of `postrider::postgres`, `postrider::mysql`, `postrider::sqlite` or `postrider::testing`; a pool becomes one by \
             `Outbox::migrated(&pool).await?`"
 )]
-pub trait Source: Clone + Send + Sync + 'static {
+pub trait OutboxSource: Clone + Send + Sync + 'static {
     /// The connection that statements run on.
     type Connection: Send + 'static;
     /// An open transaction, which rolls back when it is dropped.

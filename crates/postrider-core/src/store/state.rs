@@ -1,4 +1,4 @@
-//! Where an event stands for a subscription, as everybody is shown it.
+//! The state of an event for a subscription, as every interface shows it.
 
 use std::fmt;
 use std::str::FromStr;

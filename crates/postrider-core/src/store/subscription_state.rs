@@ -1,4 +1,4 @@
-//! What a subscription is doing, in a word.
+//! The state of a subscription, in one word.
 
 use std::fmt;
 use std::str::FromStr;

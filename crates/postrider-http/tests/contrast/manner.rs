@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use postrider::store::{EventState, Source, State, StateQuery};
+use postrider::store::{EventState, OutboxSource, State, StateQuery};
 use postrider::testing::Outbox;
 use postrider::{NewEvent, Relay, Retry, Running, Subscriber, Uuid};
 use postrider_http::{Http, HttpBuilder};

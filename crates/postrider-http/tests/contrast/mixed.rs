@@ -130,7 +130,7 @@ async fn a_relay_that_sees_only_failures_kills_nothing_beside_one_that_sees_succ
         let found = state(&one, name, *event).await;
         assert!(found.state != State::Dead && found.attempts <= 1, "{found:?}");
     }
-    // The heir has a way there, and delivers what was left.
+    // The next holder has a way there, and delivers what was left.
     one.stop().await.expect("stopped");
     until_quiet(&two, name).await.expect("quiet");
     assert_done(&two, name, &events).await;

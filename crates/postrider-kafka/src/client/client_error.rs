@@ -1,4 +1,4 @@
-//! What the client complains of, as a sentence that says what to do.
+//! Errors that librdkafka reports, as sentences that say what to do.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaErrorCode as Code;
 
-/// What the client complained of.
+/// An error that librdkafka reported.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientError {
     code: Option<Code>,
@@ -15,7 +15,7 @@ pub(crate) struct ClientError {
     pub(crate) at: Instant,
 }
 
-/// What a client last complained of.
+/// The last error that a client reported.
 #[derive(Default)]
 pub(crate) struct ClientErrors(Mutex<Option<ClientError>>);
 
@@ -68,7 +68,7 @@ impl ClientErrors {
 /// What is the matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorCause {
-    /// Nobody is there.
+    /// Nothing listens at the address.
     Absent,
     /// There is no such name.
     Unknown,

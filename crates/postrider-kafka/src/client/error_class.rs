@@ -1,21 +1,21 @@
-//! What an error of the producer means: one table.
+//! The classes of producer errors, in one table.
 
 use rdkafka::types::RDKafkaErrorCode as Code;
 
-/// What is to be done about an error.
+/// How the sink reacts to an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// The brokers can't take anything now: all waits, and no event loses an attempt.
+    /// The brokers can't take anything now: all events wait, and none loses an attempt.
     Unavailable,
     /// This event failed and may succeed later.
     Retry,
-    /// This event will never be taken.
+    /// The brokers will never accept this event.
     Reject,
     /// The topic can't be written to: its events wait, the others go on.
     HoldTopic,
 }
 
-/// What befalls a record because of another: of a batch, or of a producer that had to be given up.
+/// Whether a record failed because of another: its batch or its producer was given up.
 pub(crate) fn is_consequence(code: Code) -> bool {
     matches!(
         code,
@@ -90,7 +90,7 @@ pub(crate) const TABLE: &[(Code, ErrorClass)] = &[
     (Code::QueueFull, ErrorClass::Retry),
 ];
 
-/// What is to be done about an error.
+/// How the sink reacts to an error.
 pub(crate) fn error_class(code: Code) -> ErrorClass {
     TABLE.iter().find(|(known, _)| *known == code).map_or(ErrorClass::Retry, |(_, class)| *class)
 }

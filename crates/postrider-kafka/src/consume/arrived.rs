@@ -1,4 +1,4 @@
-//! A record as it arrived, and the event in it.
+//! A consumed record, and the event in it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use postrider_core::{
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
 use time::format_description::well_known::Rfc3339;
 
-/// Whom a record was put back for, by the tool for dead letters: nobody else's handlers see it again.
+/// The group that a dead letter was requeued for: handlers of other groups skip the record.
 pub(crate) const REQUEUED_FOR: &str = "postrider_requeued_for";
 /// The time that a record had before it became a dead letter, in milliseconds since 1970.
 pub(crate) const RECORD_TIME: &str = "postrider_record_time";

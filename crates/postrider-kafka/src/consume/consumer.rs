@@ -1,10 +1,10 @@
-//! A consumer as an application writes it down.
+//! The builder of a consumer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider_core::{Retry, Source};
+use postrider_core::{OutboxSource, Retry};
 use postrider_relay::{DispatcherBuilder, SubscriberInfo, defaults};
 
 use crate::client::security::{Security, security_methods};
@@ -79,7 +79,7 @@ pub enum Offsets {
 /// consumer.stop().await
 /// # }
 /// ```
-pub struct Consumer<S: Source> {
+pub struct Consumer<S: OutboxSource> {
     pub(crate) source: S,
     pub(crate) brokers: String,
     pub(crate) group: String,
@@ -100,7 +100,7 @@ pub struct Consumer<S: Source> {
     pub(crate) properties: BTreeMap<String, String>,
 }
 
-impl<S: Source> Consumer<S> {
+impl<S: OutboxSource> Consumer<S> {
     /// A consumer of a group, still without topics and handlers. Transactional handlers get their transactions from the outbox;
     /// the brokers are `host:port`, separated by commas.
     pub fn new(outbox: &S, brokers: &str, group: &str) -> Self {

@@ -1,5 +1,5 @@
-//! What a consumer holds of its group's partitions. All of it happens in the thread that polls: so nothing is committed for a
-//! partition that is not held.
+//! The partitions that a consumer holds. All of this runs in the polling thread, so nothing is committed for a partition that is not
+//! held.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ use tokio::task::AbortHandle;
 use crate::client::client_error::ClientErrors;
 use crate::client::offsets::{self, patiently};
 use crate::consume::arrived::Arrived;
+use crate::consume::metrics;
 use crate::consume::partition::{Inlet, Partition};
-use crate::consume::tally;
 use crate::consume::worker::{ConsumerShared, Worker};
 
 /// How long to wait for an answer about offsets.
@@ -195,7 +195,7 @@ impl Group {
         }
         end_all(&going, end);
         for held in &going {
-            tally::lag(&self.shared.group, &held.partition.topic, held.partition.number).set(0.0);
+            metrics::lag(&self.shared.group, &held.partition.topic, held.partition.number).set(0.0);
         }
         if lost {
             tracing::warn!(group = %self.shared.group, partitions = going.len(),
@@ -275,7 +275,7 @@ impl ClientContext for Group {
                 if let Some(lag) =
                     seen.partitions.get(partition).map(|seen| seen.consumer_lag).filter(|lag| *lag >= 0)
                 {
-                    tally::lag(&self.shared.group, topic, *partition).set(lag as f64);
+                    metrics::lag(&self.shared.group, topic, *partition).set(lag as f64);
                 }
             }
         }

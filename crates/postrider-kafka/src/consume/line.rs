@@ -1,4 +1,5 @@
-//! One log line on one record: where it is, and which event it holds, with the names of the relay's lines; never what it says.
+//! The fields of a log line about a record: its place in the topic and its event, under the names that a relay uses. Its payload is
+//! never logged.
 
 use std::fmt::Display;
 

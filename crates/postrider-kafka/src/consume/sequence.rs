@@ -1,4 +1,4 @@
-//! The numbers that events have within their keys: what is missing is noticed.
+//! Checks the sequence numbers of keys and reports gaps.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Error, ErrorKind, Result, Source};
+use postrider_core::{Error, ErrorKind, OutboxSource, Result};
 use postrider_relay::{METRICS, Metric};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -17,8 +17,8 @@ use crate::client::invalid::{invalid, refused};
 use crate::client::locked_properties::{OF_CONSUMERS, broken};
 use crate::consume::consumer::{Consumer, Offsets};
 use crate::consume::group::Group;
+use crate::consume::metrics::{CONSUMER_METRICS, ConsumerMetrics};
 use crate::consume::running::RunningConsumer;
-use crate::consume::tally::{CONSUMER_METRICS, Tally};
 use crate::consume::worker::ConsumerShared;
 use crate::produce::receipt_producer::ReceiptProducer;
 use crate::produce::topic;
@@ -26,7 +26,7 @@ use crate::produce::topic;
 /// How long to wait for an answer about topics.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl<S: Source> Consumer<S> {
+impl<S: OutboxSource> Consumer<S> {
     fn check(&self) -> Result<()> {
         if self.brokers.trim().is_empty() {
             return Err(invalid("the brokers must be given as host:port, separated by commas"));
@@ -135,7 +135,7 @@ impl<S: Source> Consumer<S> {
         });
         METRICS.iter().chain(CONSUMER_METRICS).for_each(Metric::describe);
         // What counts is there at 0, so that the first of it is an increase.
-        topics.iter().for_each(|topic| drop(Tally::new(&shared.group, topic)));
+        topics.iter().for_each(|topic| drop(ConsumerMetrics::new(&shared.group, topic)));
         let latest = self.offsets == Offsets::Latest;
         let starting =
             Starting { client, letters, brokers: self.brokers, topics, shared, grace: self.grace, latest };

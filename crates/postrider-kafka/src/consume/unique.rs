@@ -1,4 +1,4 @@
-//! One of each: deduplication within a batch.
+//! Deduplication within a batch.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,7 +13,7 @@ pub enum Keep {
     Last,
 }
 
-/// What is left of a batch, and what was dropped from it.
+/// The events of a batch that were kept, and those that were dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unique<E> {
     /// One of each key, in the order in which they came.
@@ -37,7 +37,7 @@ pub struct Unique<E> {
 /// assert_eq!(newest.dropped, [("KRW-BTC", 1)]);
 /// ```
 ///
-/// A handler that drops events answers for them, too: an `Ok` for all says that all of them are done.
+/// A handler that drops events is responsible for them: `Ok` also confirms the dropped events.
 pub fn unique<E, K: Eq + Hash>(events: Vec<E>, keep: Keep, key: impl Fn(&E) -> K) -> Unique<E> {
     let mut chosen: HashMap<K, usize> = HashMap::with_capacity(events.len());
     for (index, event) in events.iter().enumerate() {

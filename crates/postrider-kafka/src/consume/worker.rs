@@ -12,10 +12,10 @@ use postrider_core::{Attempt, Backoff, Delivery, DeliveryFailure, Recorded, Retr
 
 use crate::consume::arrived::Arrived;
 use crate::consume::line::line;
+use crate::consume::metrics::ConsumerMetrics;
 use crate::consume::partition::{Inlet, Partition};
 use crate::consume::partition_batch::{Batch, Consequence, Next};
 use crate::consume::sequence::{Gap, Sequences};
-use crate::consume::tally::Tally;
 use crate::dead_letter::address::Address;
 use crate::produce::receipt_producer::ReceiptProducer;
 
@@ -68,7 +68,7 @@ impl ConsumerShared {
 pub(crate) struct Worker {
     pub(crate) shared: Arc<ConsumerShared>,
     pub(crate) partition: Arc<Partition>,
-    pub(crate) tally: Tally,
+    pub(crate) metrics: ConsumerMetrics,
     sequences: Sequences,
     /// Since when nothing can be handled, and how long it is left alone.
     outage: Option<(Instant, Backoff)>,
@@ -89,10 +89,10 @@ impl Drop for Worker {
 
 impl Worker {
     pub(crate) fn new(shared: Arc<ConsumerShared>, partition: Arc<Partition>) -> Self {
-        let tally = Tally::new(&shared.group, &partition.topic);
+        let metrics = ConsumerMetrics::new(&shared.group, &partition.topic);
         let sequences = Sequences::new(shared.numbered_keys);
         shared.workers.fetch_add(1, Ordering::AcqRel);
-        Self { shared, partition, tally, sequences, outage: None }
+        Self { shared, partition, metrics, sequences, outage: None }
     }
 
     /// Works until the partition is to end.
@@ -119,7 +119,7 @@ impl Worker {
 
     /// Reads the events of records, and looks at their numbers.
     fn read(&mut self, records: Vec<Arrived>) -> Batch {
-        self.tally.consumed.increment(records.len() as u64);
+        self.metrics.consumed.increment(records.len() as u64);
         let mut read = |record: Arrived| {
             if record.is_for_another(&self.shared.group) {
                 self.say_passed_over(&record);
@@ -153,7 +153,7 @@ impl Worker {
             got: event.sequence.unwrap_or_default(),
             event_id: event.event_id,
         };
-        self.tally.gaps.increment(1);
+        self.metrics.gaps.increment(1);
         line!(warn, gap.group, record, Some(event), { key = gap.key, expected, got = gap.got, },
             "sequence numbers of this key are missing; check the producer for the missing events");
         if let Some(hook) = &self.shared.on_gap
@@ -248,13 +248,13 @@ impl Worker {
             self.say(batch, *index, &consequence);
             match consequence {
                 Consequence::Handled => {
-                    self.tally.handled.increment(1);
-                    self.tally.duplicates.increment(batch.finish(*index) as u64);
+                    self.metrics.handled.increment(1);
+                    self.metrics.duplicates.increment(batch.finish(*index) as u64);
                 }
                 Consequence::Duplicate => {
-                    self.tally.duplicates.increment(1 + batch.finish(*index) as u64);
+                    self.metrics.duplicates.increment(1 + batch.finish(*index) as u64);
                 }
-                Consequence::Again(..) => self.tally.retried.increment(1),
+                Consequence::Again(..) => self.metrics.retried.increment(1),
                 Consequence::Held(..) | Consequence::GivenUp => {}
             }
         }

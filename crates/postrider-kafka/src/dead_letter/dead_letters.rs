@@ -1,4 +1,4 @@
-//! The tool for dead letters: looking at them, and putting them back.
+//! Lists, reads and requeues dead letters.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 use postrider_core::Backoff;
 
 use crate::consume::line::line;
+use crate::consume::metrics::ConsumerMetrics;
 use crate::consume::partition_batch::Batch;
-use crate::consume::tally::Tally;
 use crate::consume::worker::Worker;
 use crate::dead_letter::record::dead;
 
@@ -32,7 +32,7 @@ impl Worker {
             let (_, backoff) = stopped.get_or_insert_with(|| {
                 line!(error, group, record, event, { dead_letters = topic, error = %error, },
                     "can't write a dead letter; the partition is stopped until it can be written");
-                (Stopped::new(&self.tally), self.shared.backoff())
+                (Stopped::new(&self.metrics), self.shared.backoff())
             });
             let pause = backoff.next_delay();
             if self.partition.end().is_some() {
@@ -49,19 +49,19 @@ impl Worker {
               dead_letters = topic, },
             "failed for good; it is now a dead letter");
         self.say_duplicates(batch, index);
-        self.tally.dead.increment(1);
-        self.tally.duplicates.increment(batch.finish(index) as u64);
+        self.metrics.dead.increment(1);
+        self.metrics.duplicates.increment(batch.finish(index) as u64);
         true
     }
 }
 
 /// A partition that stands still, in the metrics.
-struct Stopped<'t>(&'t Tally);
+struct Stopped<'t>(&'t ConsumerMetrics);
 
 impl<'t> Stopped<'t> {
-    fn new(tally: &'t Tally) -> Self {
-        tally.stopped.increment(1.0);
-        Self(tally)
+    fn new(metrics: &'t ConsumerMetrics) -> Self {
+        metrics.stopped.increment(1.0);
+        Self(metrics)
     }
 }
 

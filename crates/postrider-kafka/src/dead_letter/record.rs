@@ -1,4 +1,4 @@
-//! A dead letter: a record that was given up, with what is known of its end beside it.
+//! A dead letter as a record: the original, with headers that say why it was given up.
 
 use postrider_core::{DeliveryFailure, OffsetDateTime};
 use rdkafka::message::{Header, OwnedHeaders};

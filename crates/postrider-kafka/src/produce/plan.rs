@@ -1,4 +1,4 @@
-//! Where each event goes, before anything is sent: its topic, if that is there.
+//! Finds the topic of each event before anything is sent.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};

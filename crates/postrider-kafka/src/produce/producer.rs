@@ -1,11 +1,11 @@
-//! One lane's producer: what it was given, and what became of it.
+//! The producer of one lane, and the delivery reports of its batch.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use postrider_core::{Result, Unavailable};
+use postrider_core::{Backoff, Result, Unavailable};
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
@@ -24,11 +24,11 @@ use crate::client::invalid::{invalid, refused};
 /// How often a producer looks whether it is to end.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long brokers are asked before it is looked whether there is any use in it; twice as long each time.
+/// The first time that a request for metadata may take; each further one may take twice as long.
 const FIRST_SLICE: Duration = Duration::from_millis(100);
-/// How long they are asked at least, whatever one of them says.
+/// The shortest time after which an error of one broker is final: others may still answer.
 const ENOUGH: Duration = Duration::from_secs(1);
-/// For an error of the client to arrive.
+/// The pause between two requests, in which an error of the client can arrive.
 const MOMENT: Duration = Duration::from_millis(20);
 
 /// One lane's producer. Dropped, it sends nothing more.
@@ -121,10 +121,10 @@ impl Producer {
     /// Asks which topics there are, and gives up early where waiting does not help. It blocks.
     pub(crate) fn metadata(&self, patience: Duration) -> Result<Metadata, KafkaError> {
         let begun = Instant::now();
-        let mut slice = FIRST_SLICE;
+        let mut slices = Backoff::new(FIRST_SLICE, patience);
         loop {
             let asked = Instant::now();
-            slice = slice.min(patience.saturating_sub(begun.elapsed()));
+            let slice = slices.next_delay_up_to(patience.saturating_sub(begun.elapsed()));
             let error = match self.inner.client().fetch_metadata(None, slice) {
                 Ok(metadata) => {
                     self.inner.context().client_errors.clear();
@@ -143,7 +143,6 @@ impl Producer {
                 return Err(error);
             }
             std::thread::sleep(MOMENT);
-            slice = slice.saturating_mul(2).max(FIRST_SLICE);
         }
     }
 
@@ -163,7 +162,7 @@ impl Producer {
     }
 
     /// Begins a batch of so many records. Its time counts from `since`: from when it was last known that this process does
-    /// not stand still. Otherwise one that wakes up would send what its heir has sent long ago.
+    /// not stand still. Otherwise one that wakes up would send what the next holder has sent long ago.
     pub(crate) fn begin(&self, records: usize, since: Instant) -> Flight<'_> {
         let mut board = self.inner.context().board();
         board.batch = board.batch.wrapping_add(1);

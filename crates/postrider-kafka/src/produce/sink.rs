@@ -356,7 +356,7 @@ impl Sink for Kafka {
         let producer = self.producer(lane)?;
         let plan = self.plan(&producer, &delivery).await?;
         if since.elapsed() >= self.settings.timeout {
-            // Brokers that are slow to say which topics there are, or a process that stood still: its heir may be at work.
+            // Brokers that are slow to say which topics there are, or a process that stood still: the next holder may be at work.
             return Err(Unavailable::new("the brokers took too long to list the topics"));
         }
         since = Instant::now();

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use postrider::store::{OptionalAttribute, Source};
+use postrider::store::{OptionalAttribute, OutboxSource};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{NewEvent, OffsetDateTime, Payload, Recorded, Relay, Uuid};
 use postrider_kafka::{Format, Kafka};

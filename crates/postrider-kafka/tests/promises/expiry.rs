@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::store::{Source, State};
+use postrider::store::{OutboxSource, State};
 use postrider::testing::{Clock, ManualClock, Outbox, until_quiet};
 use postrider::{NewEvent, OffsetDateTime, Order, Relay, Retry, Running, Uuid, WhileUnavailable};
 use postrider_kafka::Kafka;

@@ -46,7 +46,7 @@ impl Sink for Telling {
     }
 }
 
-/// Not a test: the relay that is frozen, and its heir.
+/// Not a test: the relay that is frozen, and the next holder.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the relay of another test, in a process of its own"]
 async fn relay_process() {
@@ -215,23 +215,23 @@ fn late(before: &BTreeMap<i32, Vec<i64>>, after: &BTreeMap<i32, Vec<i64>>) -> BT
 }
 
 /// The broker is away when the relay is stopped, so nothing of its batch is on the wire. It is there again when the relay
-/// wakes up: whatever it sent of that batch would be old, and behind what its heir has sent.
+/// wakes up: whatever it sent of that batch would be old, and behind what the next holder has sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
     let mut stage = Stage::new().await;
     stage.broker.kill().expect("killed");
     stage.freeze(0, || true).await;
     stage.broker.start().expect("started again");
-    let heir = RelayProcess::start(&stage.fixture, &stage.broker.bootstrap(), "heir");
+    let next_holder = RelayProcess::start(&stage.fixture, &stage.broker.bootstrap(), "next");
     stage.until_all_is_delivered().await;
     stage.deliver(301..=400).await;
     let before = stage.partitions();
 
     stage.frozen.signal("-CONT");
-    drop(heir);
+    drop(next_holder);
     // It is awake, knows that it lost its lane, and works again: what it held would have been sent by now.
     stage.deliver(401..=500).await;
-    assert_eq!(deliverers(&stage.fixture).await, ["frozen", "heir"]);
+    assert_eq!(deliverers(&stage.fixture).await, ["frozen", "next"]);
     let late = late(&before, &stage.partitions());
     assert!(late.values().all(Vec::is_empty), "nothing old came after it woke up: {late:?}");
     stage.assert_whole(500);
@@ -243,16 +243,16 @@ async fn what_a_frozen_relay_had_in_its_producer_is_never_sent() {
 async fn what_a_frozen_relay_had_begun_to_write_comes_late_only_as_a_repetition() {
     let stage = Stage::new().await;
     stage.freeze_in_the_middle_of_a_request().await;
-    let heir = RelayProcess::start(&stage.fixture, &stage.broker.bootstrap(), "heir");
+    let next_holder = RelayProcess::start(&stage.fixture, &stage.broker.bootstrap(), "next");
     stage.until_all_is_delivered().await;
     stage.deliver(301..=400).await;
     let before = stage.partitions();
     assert!(stage.way.has_half_a_request(), "half a request is left");
 
     stage.frozen.signal("-CONT");
-    drop(heir);
+    drop(next_holder);
     stage.deliver(401..=500).await;
-    assert_eq!(deliverers(&stage.fixture).await, ["frozen", "heir"]);
+    assert_eq!(deliverers(&stage.fixture).await, ["frozen", "next"]);
     let late = late(&before, &stage.partitions());
     let count = late.values().map(Vec::len).sum::<usize>();
     assert_eq!(count, 1, "the request that was half written is whole now, and nothing else came: {late:?}");
@@ -263,16 +263,16 @@ async fn what_a_frozen_relay_had_begun_to_write_comes_late_only_as_a_repetition(
     stage.assert_whole(500);
 }
 
-/// The heir has the lane and has sent nothing yet when the frozen one wakes up: what that completes arrives for the first
+/// The next holder has the lane and has sent nothing yet when the frozen one wakes up: what that completes arrives for the first
 /// time, and nothing newer of its partition is there.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_frozen_relay_completes_before_its_heir_has_sent_it_is_in_order() {
+async fn what_a_frozen_relay_completes_before_the_next_holder_has_sent_it_is_in_order() {
     let stage = Stage::new().await;
     stage.freeze_in_the_middle_of_a_request().await;
     let way = Proxy::to(stage.broker.port()).expect("a proxy");
     way.shut();
-    let heir = RelayProcess::start(&stage.fixture, &way.bootstrap(), "heir");
-    heir.until_it_waits();
+    let next_holder = RelayProcess::start(&stage.fixture, &way.bootstrap(), "next");
+    next_holder.until_it_waits();
     let before = stage.partitions();
 
     stage.frozen.signal("-CONT");
@@ -280,7 +280,7 @@ async fn what_a_frozen_relay_completes_before_its_heir_has_sent_it_is_in_order()
         stage.topic.count() > before.values().map(|numbers| numbers.len() as i64).sum()
     })
     .await;
-    assert_eq!(stage.fixture.holder().await.as_deref(), Some("heir"));
+    assert_eq!(stage.fixture.holder().await.as_deref(), Some("next"));
     way.open();
     stage.until_all_is_delivered().await;
     stage.deliver(301..=400).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{EventBus, Failure, NewEvent, Received, Relay};
 use postrider_kafka::{Consumer, DeadLetters, Kafka, KafkaBuilder, KafkaBus, Mechanism};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use postrider::store::{Source, State};
+use postrider::store::{OutboxSource, State};
 use postrider::testing::{Outbox, until_quiet};
 use postrider::{NewEvent, Received, Relay};
 use postrider_kafka::{Consumer, Kafka};

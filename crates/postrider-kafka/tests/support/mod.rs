@@ -44,7 +44,7 @@ pub fn retry(attempts: u32) -> postrider::Retry {
 }
 
 /// The same consumer with short times: a test should not wait for long.
-pub fn brisk<S: postrider::store::Source>(consumer: Consumer<S>) -> Consumer<S> {
+pub fn brisk<S: postrider::store::OutboxSource>(consumer: Consumer<S>) -> Consumer<S> {
     consumer
         .property("session.timeout.ms", "6000")
         .property("heartbeat.interval.ms", "500")

@@ -171,7 +171,7 @@ async fn a_dump_restored_into_a_new_cluster_loses_and_repeats_nothing() {
     got.sort_unstable();
     owed.sort_unstable();
     assert_eq!(got, owed, "what was owed, once");
-    a_twin_of_an_old_transaction_repeats_nothing(&log.schema, &outbox, &store).await;
+    a_reused_transaction_id_repeats_nothing(&log.schema, &outbox, &store).await;
 }
 
 /// Commits so many events, each of an aggregate of its own.
@@ -198,7 +198,7 @@ async fn drain_small(store: &dyn Store) -> Vec<Uuid> {
 }
 
 /// A transaction of this cluster that has an old row's transaction id, open while a relay reads.
-async fn a_twin_of_an_old_transaction_repeats_nothing(schema: &str, outbox: &Outbox, store: &dyn Store) {
+async fn a_reused_transaction_id_repeats_nothing(schema: &str, outbox: &Outbox, store: &dyn Store) {
     let pool = outbox.pool();
     let ids_of = format!("select distinct tx_id::text from {schema}.event where aggregate_id like 'a%'");
     let rows = sqlx::query(AssertSqlSafe(ids_of)).fetch_all(pool).await.expect("ids");

@@ -1,4 +1,4 @@
-//! A lane whose destination is away: it says so, for operators, and waits while it keeps the lease.
+//! Waits for a destination that is away: the lane keeps its lease and reports the outage to operators.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ impl Lane {
     pub(crate) async fn clear_away(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
         if self.lease.away.is_some() && !self.runtime.breaker.is_open() {
             self.lease.away = None;
-            self.prolong_if_it_answers(reading).await?;
+            self.extend_if_it_answers(reading).await?;
         }
         Ok(())
     }
@@ -40,7 +40,7 @@ impl Lane {
     ) -> Result<(), Halt> {
         // A transactional handler that lost its lease says so in this way.
         self.note_away(reason);
-        self.prolong_if_it_answers(work.next.as_ref()).await?;
+        self.extend_if_it_answers(work.next.as_ref()).await?;
         let pause = self.runtime.breaker.unavailable(reason, undecided);
         self.wait(work, &pause).await
     }
@@ -48,7 +48,7 @@ impl Lane {
     /// Waits for the end of a pause. Where that is undecided, a new event ends it, too, unless the pause was asked for.
     pub(crate) async fn wait(&mut self, work: &mut Work, pause: &Pause) -> Result<(), Halt> {
         self.note_away(&pause.reason);
-        let mut ask_again = self.prolong_at();
+        let mut ask_again = self.extend_at();
         let mut looks = Backoff::new(SOONEST, RAREST);
         let mut look = Instant::now() + looks.next_delay();
         // What was recorded before this wait does not ring any more.
@@ -92,9 +92,9 @@ impl Lane {
             }
             self.settle_flights(work.next.as_ref()).await?;
             if Instant::now() >= ask_again {
-                self.prolong_if_it_answers(work.next.as_ref()).await?;
+                self.extend_if_it_answers(work.next.as_ref()).await?;
                 // A database that refuses at once is not asked all the time.
-                ask_again = self.prolong_at().max(Instant::now() + self.runtime.settings.lease / 20);
+                ask_again = self.extend_at().max(Instant::now() + self.runtime.settings.lease / 20);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Delivering what is in a lane's hands: *choose, deliver, judge, follow*, until all that can be tried was tried.
+//! Delivers a lane's events: *choose, deliver, judge, follow*, until every event that can be tried was tried.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Lane {
         if let Some(pause) = self.runtime.breaker.pause().filter(|_| !self.alone)
             && (pause.is_asked_for() || (!state.waited && self.have_failed(work, &ready)))
         {
-            // Once: others that fail meanwhile prolong the pause, and these must be tried, too.
+            // Once: others that fail meanwhile lengthen the pause, and these must be tried, too.
             state.waited = true;
             self.wait(work, &pause).await?;
             let early = self.runtime.breaker.pause().is_some();

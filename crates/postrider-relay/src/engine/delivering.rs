@@ -1,4 +1,4 @@
-//! A delivery under way, and what is done beside it: the lease is kept, and what was running before is settled.
+//! A delivery in progress. Meanwhile the lane extends its lease and settles what was running before.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -36,11 +36,11 @@ impl Ended {
     }
 }
 
-/// A delivery under way, ended with whoever waits for it.
+/// A delivery in progress; dropping it ends the delivery.
 pub(crate) struct Delivering(pub(crate) JoinHandle<Result<(), Unavailable>>);
 
 impl Delivering {
-    /// Begins it, in a task of its own: a handler that blocks must not keep the lease from being prolonged. It is ended, too,
+    /// Begins it, in a task of its own: a handler that blocks must not keep the lease from being extended. It is ended, too,
     /// when the lease runs out, whatever the lane is doing then.
     fn begin(sink: &Arc<dyn Sink>, delivery: &Arc<Delivery>, mut lapses: watch::Receiver<Instant>) -> Self {
         let (sink, delivery) = (Arc::clone(sink), Arc::clone(delivery));
@@ -101,7 +101,7 @@ impl Slowness {
 }
 
 impl Lane {
-    /// Delivers while the lease is prolonged and what was running is settled; drops it at once when the lease is lost. Where it
+    /// Delivers while the lease is extended and what was running is settled; drops it at once when the lease is lost. Where it
     /// `goes_on`, it is left running when all of it is begun and the patience for it is over.
     pub(crate) async fn run_delivery(
         &mut self,
@@ -114,26 +114,26 @@ impl Lane {
         }
         let lease = self.runtime.settings.lease;
         let mut delivering = Delivering::begin(&self.runtime.sink, delivery, self.lapse.subscribe());
-        let mut prolonging = None;
-        let mut ask_again = self.prolong_at();
+        let mut extending = None;
+        let mut ask_again = self.extend_at();
         let mut slowness = Slowness::new(self.patience.now());
         let mut give_up: Option<Instant> = None;
         let ended = loop {
             tokio::select! {
                 biased;
                 ended = &mut delivering.0 => break Ended::of(ended),
-                prolonged = joined(&mut prolonging), if prolonging.is_some() => {
-                    self.apply_extension(prolonged)?;
-                    ask_again = self.prolong_at().max(Instant::now() + lease / 20);
+                extended = joined(&mut extending), if extending.is_some() => {
+                    self.apply_extension(extended)?;
+                    ask_again = self.extend_at().max(Instant::now() + lease / 20);
                 }
-                () = sleep_until(ask_again.into()), if prolonging.is_none() => {
+                () = sleep_until(ask_again.into()), if extending.is_none() => {
                     if self.is_out_of_time() {
                         return Err(Halt::Lost);
                     }
-                    prolonging = Some(self.begin_extension(work.next.as_ref()));
+                    extending = Some(self.begin_extension(work.next.as_ref()));
                 }
-                () = sleep_until((self.prolonged + lease).into()) => return Err(Halt::Lost),
-                () = self.progress.notified(), if prolonging.is_none() && !self.flights.is_empty() => {
+                () = sleep_until((self.extended + lease).into()) => return Err(Halt::Lost),
+                () = self.progress.notified(), if extending.is_none() && !self.flights.is_empty() => {
                     self.settle_flights(work.next.as_ref()).await?;
                 }
                 () = sleep_until(slowness.look.into()), if goes_on && give_up.is_none() => {
@@ -151,9 +151,9 @@ impl Lane {
             }
         };
         // The lease must be the one that the database knows when the batch is settled.
-        if prolonging.is_some() {
-            let prolonged = joined(&mut prolonging).await;
-            self.apply_extension(prolonged)?;
+        if extending.is_some() {
+            let extended = joined(&mut extending).await;
+            self.apply_extension(extended)?;
         }
         // Then it was ended with the lease.
         if matches!(ended, Ended::Unavailable(_)) && self.is_out_of_time() {

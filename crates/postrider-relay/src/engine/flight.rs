@@ -253,14 +253,14 @@ impl Lane {
             if give_up.is_some_and(|give_up| Instant::now() >= give_up) {
                 return self.cut().await;
             }
-            let until = give_up.map_or(self.prolong_at(), |give_up| give_up.min(self.prolong_at()));
+            let until = give_up.map_or(self.extend_at(), |give_up| give_up.min(self.extend_at()));
             tokio::select! {
                 () = self.progress.notified() => {}
                 () = tokio::time::sleep_until(until.into()) => {}
                 () = self.runtime.stopped(), if !stopping => {}
             }
-            if Instant::now() >= self.prolong_at() {
-                self.prolong().await?;
+            if Instant::now() >= self.extend_at() {
+                self.extend().await?;
             }
         }
     }

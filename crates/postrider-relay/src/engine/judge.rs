@@ -1,4 +1,4 @@
-//! What a delivery came to: what follows for each of its events, and for the destination.
+//! Judges a delivery: decides what follows for each of its events, and for the destination.
 
 use std::sync::Arc;
 

@@ -60,8 +60,8 @@ const FRESH: Duration = Duration::from_millis(200);
 pub(crate) struct Lane {
     pub(crate) runtime: Arc<SubscriptionRuntime>,
     pub(crate) lease: Lease,
-    /// When the lease was last prolonged, by this machine's clock, before the database was asked.
-    pub(crate) prolonged: Instant,
+    /// When the lease was last extended, by this machine's clock, before the database was asked.
+    pub(crate) extended: Instant,
     /// When the database last said how the lane stands.
     pub(super) refreshed: Instant,
     pub(crate) recalled: bool,
@@ -113,7 +113,7 @@ impl Lane {
             bell: runtime.store.bell(),
             stats: BatchStats::new(&runtime),
             lease,
-            prolonged: claimed,
+            extended: claimed,
             refreshed: claimed,
             recalled: false,
             rung: false,
@@ -201,8 +201,8 @@ impl Lane {
             backoff.reset();
             if worked {
                 idle_since = None;
-                if Instant::now() >= self.prolong_at() {
-                    self.prolong().await?;
+                if Instant::now() >= self.extend_at() {
+                    self.extend().await?;
                 }
                 continue;
             }
@@ -212,7 +212,7 @@ impl Lane {
                 return Ok(End::Idle(Box::new(self.lease.clone())));
             }
             // What is running needs the lane, however long it takes.
-            let end = if self.flights.is_empty() { idle + linger } else { self.prolong_at() };
+            let end = if self.flights.is_empty() { idle + linger } else { self.extend_at() };
             self.sleep(end).await?;
         }
     }
@@ -264,7 +264,7 @@ impl Lane {
             // The bell may have rung for a delivery, not for an event.
             if self.rung && !self.lease.open && self.refreshed.elapsed() > FRESH {
                 self.rung = false;
-                self.prolong().await?;
+                self.extend().await?;
             }
             return Ok(None);
         }
@@ -310,7 +310,7 @@ impl Lane {
     /// Sleeps until there may be something to do, and not beyond `end`.
     async fn sleep(&mut self, end: Instant) -> Result<(), Halt> {
         let now = Instant::now();
-        let mut until = end.min(self.prolong_at());
+        let mut until = end.min(self.extend_at());
         if let Some(look) = self.due.next_look(self.lease.open) {
             until = until.min(look);
         }
@@ -326,8 +326,8 @@ impl Lane {
             () = self.progress.notified(), if !self.flights.is_empty() => {}
             () = tokio::time::sleep(longest) => {}
         }
-        if Instant::now() >= self.prolong_at() {
-            self.prolong().await?;
+        if Instant::now() >= self.extend_at() {
+            self.extend().await?;
         }
         Ok(())
     }

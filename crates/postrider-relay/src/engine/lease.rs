@@ -1,4 +1,4 @@
-//! Keeping the lease of a lane, and the time that it tells.
+//! Keeps the lease of a lane, and derives the store's time from it.
 
 use std::time::Instant;
 
@@ -7,9 +7,9 @@ use postrider_core::{Lease, LeaseStatus, OffsetDateTime, Position, Result};
 use crate::engine::lane::{Halt, Lane};
 
 impl Lane {
-    /// When the lease has to be prolonged.
-    pub(crate) fn prolong_at(&self) -> Instant {
-        self.prolonged + self.runtime.settings.lease / 3
+    /// When the lease has to be extended.
+    pub(crate) fn extend_at(&self) -> Instant {
+        self.extended + self.runtime.settings.lease / 3
     }
 
     /// When what is under way is cut off: the relay stops, and its grace counts from when this lane first heard of it.
@@ -19,22 +19,22 @@ impl Lane {
 
     /// Whether the lease may have run out: nothing may be done under it any more.
     pub(crate) fn is_out_of_time(&self) -> bool {
-        self.prolonged.elapsed() >= self.runtime.settings.lease
+        self.extended.elapsed() >= self.runtime.settings.lease
     }
 
-    /// Prolongs the lease.
-    pub(crate) async fn prolong(&mut self) -> Result<(), Halt> {
+    /// Extends the lease.
+    pub(crate) async fn extend(&mut self) -> Result<(), Halt> {
         let asked = Instant::now();
         let status = self.runtime.store.extend(&mut self.lease, self.runtime.settings.lease, None).await?;
-        self.prolonged_as(asked, status)
+        self.extended_as(asked, status)
     }
 
-    pub(crate) fn prolonged_as(&mut self, asked: Instant, status: LeaseStatus) -> Result<(), Halt> {
+    pub(crate) fn extended_as(&mut self, asked: Instant, status: LeaseStatus) -> Result<(), Halt> {
         if status == LeaseStatus::Lost {
             return Err(Halt::Lost);
         }
         self.recalled |= status == LeaseStatus::Recalled;
-        self.prolonged = asked;
+        self.extended = asked;
         self.lapse.send_replace(asked + self.runtime.settings.lease);
         self.refreshed = Instant::now();
         if self.lease.open {
@@ -48,17 +48,17 @@ impl Lane {
         self.runtime
             .clock
             .now()
-            .unwrap_or_else(|| self.lease.until - self.runtime.settings.lease + self.prolonged.elapsed())
+            .unwrap_or_else(|| self.lease.until - self.runtime.settings.lease + self.extended.elapsed())
     }
 
-    pub(crate) async fn prolong_if_it_answers(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
+    pub(crate) async fn extend_if_it_answers(&mut self, reading: Option<&Position>) -> Result<(), Halt> {
         let mut lease = self.lease.clone();
         let asked = Instant::now();
         let status = self.runtime.store.extend(&mut lease, self.runtime.settings.lease, reading).await;
-        self.prolonged_by(asked, (lease, status))
+        self.extended_by(asked, (lease, status))
     }
 
-    pub(crate) fn prolonged_by(
+    pub(crate) fn extended_by(
         &mut self,
         asked: Instant,
         (lease, status): (Lease, Result<LeaseStatus>),
@@ -66,7 +66,7 @@ impl Lane {
         match status {
             Ok(status) => {
                 self.lease = lease;
-                self.prolonged_as(asked, status)
+                self.extended_as(asked, status)
             }
             Err(error) => {
                 self.runtime.outage.begins(&error);

@@ -99,7 +99,7 @@ impl Lane {
         let open = work.open_keys(self.runtime.on_dead);
         let mut from = Some(work.next.clone().unwrap_or_else(|| self.lease.position.clone()));
         for _ in 0..FARTHEST {
-            let Some(position) = from.filter(|_| Instant::now() < self.prolong_at()) else { break };
+            let Some(position) = from.filter(|_| Instant::now() < self.extend_at()) else { break };
             let read = self.runtime.store.read(&self.lease, &position, self.limit()).await;
             let Some(batch) = self.answered(read)? else { break };
             if batch.is_idle() || batch.recalled {

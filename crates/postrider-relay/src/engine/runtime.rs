@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use postrider_core::{Clock, Error, OffsetDateTime, OnDead, Order, PastAttempt, Report, Sink, Store, chance};
+use postrider_core::{
+    Clock, Error, EventLog, Inspect, OffsetDateTime, OnDead, Order, PastAttempt, Report, Sink, chance,
+};
 use tokio::sync::watch;
 
 use crate::engine::breaker::Breaker;
@@ -18,7 +20,10 @@ use crate::observe::presence::Run;
 /// A subscription as this relay runs it.
 pub(crate) struct SubscriptionRuntime {
     pub(crate) name: Arc<str>,
-    pub(crate) store: Arc<dyn Store>,
+    /// What the lanes call.
+    pub(crate) store: Arc<dyn EventLog>,
+    /// What the gauges call.
+    pub(crate) inspect: Arc<dyn Inspect>,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) clock: Clock,
     pub(crate) owner: String,
@@ -110,7 +115,7 @@ impl SubscriptionRuntime {
     }
 }
 
-/// Whether the database answers, said once when it stops and once when it is back.
+/// Whether the database answers: logged once when it stops answering and once when it is back.
 pub(crate) struct Outage {
     subscription: Arc<str>,
     on: AtomicBool,

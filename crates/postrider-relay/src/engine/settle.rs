@@ -1,4 +1,4 @@
-//! Writing what became of a batch.
+//! Settles a batch: writes its results.
 
 use std::time::Instant;
 
@@ -65,7 +65,7 @@ impl Lane {
             if self.is_out_of_time() {
                 return Err(self.lost(work, in_doubt));
             }
-            match self.prolong().await {
+            match self.extend().await {
                 Err(Halt::Lost) if in_doubt && self.was_written(work).await => return Ok(()),
                 Err(Halt::Lost) => return Err(self.lost(work, in_doubt)),
                 // The lane was to move, and still stands where it stood: it was not written.
@@ -106,7 +106,7 @@ impl Lane {
         match self.runtime.store.extend(&mut lease, self.runtime.settings.lease, None).await {
             Ok(status) if status != LeaseStatus::Lost => {
                 self.lease = lease;
-                self.prolonged_as(asked, status).is_ok()
+                self.extended_as(asked, status).is_ok()
             }
             _ => false,
         }

@@ -1,7 +1,7 @@
-//! Events that may have ended the process that handled them: one by one, and marked before they are tried.
+//! Suspects: events that may have killed the process that handled them. Each is marked, and then tried alone.
 //!
 //! A holder that went away without settling or releasing may have been killed by one of the events in its hands: an abort,
-//! a stack overflow, too much memory. Nobody knows which. So its heir puts them aside as deliveries of their own, and then
+//! a stack overflow, too much memory. Nobody knows which. So the next holder puts them aside as deliveries of their own, and then
 //! tries each alone, having written down that it is about to. The one that ends the process again is found with that mark
 //! by the next holder, counted, and dead after a set number of deaths; the others go on.
 //!
@@ -24,7 +24,7 @@ use crate::engine::work::{AttemptState, Item, Work};
 
 /// The code of an event that was in the hands of a process that died.
 pub(crate) const SUSPECT: &str = "#suspect";
-/// How the code of a [`Mark`] begins.
+/// How the code of a [`CrashMark`] begins.
 const CRASHED: &str = "#crashed:";
 /// The code of an event that processes have died of.
 const DIED: &str = "crashed";
@@ -35,24 +35,24 @@ const BEHIND: Duration = Duration::from_secs(1);
 /// Held by the lane that is trying an event alone.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// What is written down of an event before it is tried alone. The log has no columns for it: it is the error code of its delivery,
-/// `#crashed:1@5f2c…`.
+/// The record that an event is about to be tried alone, as the error code of its delivery: `#crashed:1@5f2c…`. ARCHITECTURE.md says
+/// why it has no columns of its own.
 #[derive(Debug, PartialEq, Eq)]
-struct Mark<'c> {
+struct CrashMark<'c> {
     /// How many processes will have died of it, should this one.
     deaths: u32,
     /// The process that tries it. Not its owner's name: one that is started again under the same name is another.
     process: &'c str,
 }
 
-impl<'c> Mark<'c> {
+impl<'c> CrashMark<'c> {
     fn of(code: &'c str) -> Option<Self> {
         let (deaths, process) = code.strip_prefix(CRASHED)?.split_once('@')?;
         Some(Self { deaths: deaths.parse().ok()?, process })
     }
 }
 
-impl fmt::Display for Mark<'_> {
+impl fmt::Display for CrashMark<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{CRASHED}{}@{}", self.deaths, self.process)
     }
@@ -68,7 +68,7 @@ fn deaths_by(code: &str, process: &str) -> Option<u32> {
     if code == SUSPECT {
         return Some(0);
     }
-    let mark = Mark::of(code)?;
+    let mark = CrashMark::of(code)?;
     Some(if mark.process == process { mark.deaths.saturating_sub(1) } else { mark.deaths })
 }
 
@@ -78,7 +78,7 @@ fn suspicion(deaths: u32) -> DeliveryFailure {
     }
     let times = if deaths == 1 { "once".to_owned() } else { format!("{deaths} times") };
     let message = format!("the process died {times} while it handled this event");
-    DeliveryFailure::new(Mark { deaths, process: &PROCESS }.to_string(), message)
+    DeliveryFailure::new(CrashMark { deaths, process: &PROCESS }.to_string(), message)
 }
 
 /// What became of an event that was tried alone.
@@ -167,8 +167,8 @@ impl Lane {
                     break;
                 }
             }
-            if Instant::now() >= self.prolong_at() {
-                self.prolong().await?;
+            if Instant::now() >= self.extend_at() {
+                self.extend().await?;
             }
         }
         Ok(work)
@@ -180,7 +180,7 @@ impl Lane {
             tokio::select! {
                 turn = ALONE.lock() => return Ok(Some(turn)),
                 () = self.runtime.stopped() => return Ok(None),
-                () = tokio::time::sleep_until(self.prolong_at().into()) => self.prolong().await?,
+                () = tokio::time::sleep_until(self.extend_at().into()) => self.extend().await?,
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Events in a lane's hands, from read (or due) to settled.
+//! The events that a lane is working on, from read (or due) to settled.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! What a handler can know and do beside its event.
+//! The context of a handler: information and actions in addition to its event.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use postrider_core::{NewEvent, Recordable, Recorded, Result, Source, Uuid};
+use postrider_core::{NewEvent, OutboxSource, Recordable, Recorded, Result, Uuid};
 
 /// Information and actions for a handler, in addition to its event.
 ///
@@ -93,7 +93,7 @@ pub(crate) trait Recorder: Send + Sync {
 }
 
 #[async_trait]
-impl<S: Source> Recorder for S {
+impl<S: OutboxSource> Recorder for S {
     async fn record(&self, event: &NewEvent) -> Result<Uuid> {
         self.record_alone(event).await
     }

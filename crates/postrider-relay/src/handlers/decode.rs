@@ -1,4 +1,4 @@
-//! How a payload becomes what a handler wants.
+//! Decodes a payload into the type that a handler takes.
 
 use postrider_core::{Payload, Recorded};
 use serde::de::DeserializeOwned;

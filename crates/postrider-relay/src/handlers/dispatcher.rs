@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postrider_core::{Delivery, Error, ErrorKind, Event, Result, Sink, Source, Unavailable};
+use postrider_core::{Delivery, Error, ErrorKind, Event, OutboxSource, Result, Sink, Unavailable};
 use tokio::task::JoinSet;
 
 use crate::handlers::context::Recorder;
@@ -48,11 +48,11 @@ pub enum Unknown {
 }
 
 /// Dispatches events to typed handlers, by event type.
-pub struct Dispatcher<S: Source> {
+pub struct Dispatcher<S: OutboxSource> {
     pub(crate) routes: Arc<Routes<S>>,
 }
 
-pub(crate) struct Routes<S: Source> {
+pub(crate) struct Routes<S: OutboxSource> {
     pub(crate) source: S,
     pub(crate) recorder: Arc<dyn Recorder>,
     by_type: HashMap<String, Arc<Route<S>>>,
@@ -66,13 +66,13 @@ pub(crate) struct Routes<S: Source> {
     pub(crate) inbox: bool,
 }
 
-impl<S: Source> Routes<S> {
+impl<S: OutboxSource> Routes<S> {
     pub(crate) fn find(&self, event_type: &str) -> Option<&Arc<Route<S>>> {
         self.by_type.get(event_type).or(self.other.as_ref())
     }
 }
 
-impl<S: Source> Dispatcher<S> {
+impl<S: OutboxSource> Dispatcher<S> {
     /// A builder without handlers.
     pub fn builder() -> DispatcherBuilder<S> {
         DispatcherBuilder::default()
@@ -80,7 +80,7 @@ impl<S: Source> Dispatcher<S> {
 }
 
 /// Builds a [`Dispatcher`].
-pub struct DispatcherBuilder<S: Source> {
+pub struct DispatcherBuilder<S: OutboxSource> {
     by_type: HashMap<String, Route<S>>,
     other: Option<Route<S>>,
     timeouts: HashMap<String, Duration>,
@@ -98,7 +98,7 @@ pub struct DispatcherBuilder<S: Source> {
     last: Option<String>,
 }
 
-impl<S: Source> Default for DispatcherBuilder<S> {
+impl<S: OutboxSource> Default for DispatcherBuilder<S> {
     fn default() -> Self {
         Self {
             by_type: HashMap::new(),
@@ -117,7 +117,7 @@ impl<S: Source> Default for DispatcherBuilder<S> {
     }
 }
 
-impl<S: Source> DispatcherBuilder<S> {
+impl<S: OutboxSource> DispatcherBuilder<S> {
     /// Handles events of the type that the handler receives.
     pub fn on<H, Shape>(&mut self, handler: H)
     where
@@ -272,7 +272,7 @@ impl<S: Source> DispatcherBuilder<S> {
 }
 
 #[async_trait]
-impl<S: Source> Sink for Dispatcher<S> {
+impl<S: OutboxSource> Sink for Dispatcher<S> {
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<(), Unavailable> {
         let batches = batches(&self.routes, &delivery);
         let workers = delivery.concurrency.clamp(1, batches.len().max(1));
@@ -326,7 +326,7 @@ impl<S: Source> Sink for Dispatcher<S> {
 }
 
 /// What may run at the same time: the events of a key together, in order. One at a time is the whole order.
-fn batches<S: Source>(routes: &Routes<S>, delivery: &Delivery) -> Vec<Vec<usize>> {
+fn batches<S: OutboxSource>(routes: &Routes<S>, delivery: &Delivery) -> Vec<Vec<usize>> {
     let events = &delivery.events;
     let several =
         || events.iter().any(|each| routes.find(&each.event.event_type).is_some_and(|route| route.several));

@@ -1,4 +1,4 @@
-//! What a handler says when it did not succeed.
+//! The error of a handler.
 
 use std::error::Error as StdError;
 use std::fmt;

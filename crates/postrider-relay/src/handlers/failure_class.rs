@@ -1,4 +1,4 @@
-//! The failures that a handler has when it calls a service: of an HTTP status, and of an I/O error.
+//! Failures of handlers that call a service: by HTTP status or I/O error.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What can be a handler: async functions, closures and structs, for one event or for several.
+//! Handlers: async functions, closures and structs, for one event or for several.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use postrider_core::Source;
+use postrider_core::OutboxSource;
 
 use crate::{Context, Failure, Received, Tx};
 
@@ -17,7 +17,7 @@ use crate::{Context, Failure, Received, Tx};
     label = "neither a `Context` nor a `Tx` of this outbox",
     note = "after its event, a handler may take a `Context` and a `Tx`; the `Tx` must be that of its relay's store, such as `postrider::postgres::Tx`"
 )]
-pub trait Argument<S: Source>: Send + Sized + 'static {
+pub trait Argument<S: OutboxSource>: Send + Sized + 'static {
     #[doc(hidden)]
     const TRANSACTIONAL: bool;
 
@@ -25,7 +25,7 @@ pub trait Argument<S: Source>: Send + Sized + 'static {
     fn take(context: &Context, transaction: &mut Option<Tx<S>>) -> Option<Self>;
 }
 
-impl<S: Source> Argument<S> for Context {
+impl<S: OutboxSource> Argument<S> for Context {
     const TRANSACTIONAL: bool = false;
 
     fn take(context: &Context, _: &mut Option<Tx<S>>) -> Option<Self> {
@@ -33,7 +33,7 @@ impl<S: Source> Argument<S> for Context {
     }
 }
 
-impl<S: Source> Argument<S> for Tx<S> {
+impl<S: OutboxSource> Argument<S> for Tx<S> {
     const TRANSACTIONAL: bool = true;
 
     fn take(_: &Context, transaction: &mut Option<Self>) -> Option<Self> {
@@ -47,19 +47,19 @@ impl<S: Source> Argument<S> for Tx<S> {
     label = "not `Result<(), E>`",
     note = "it returns nothing, or `Result<(), E>` where `E` is a `Failure` or an error"
 )]
-pub trait Answer: Send {
+pub trait HandlerResult: Send {
     #[doc(hidden)]
-    fn answer(self) -> Result<(), Failure>;
+    fn into_result(self) -> Result<(), Failure>;
 }
 
-impl Answer for () {
-    fn answer(self) -> Result<(), Failure> {
+impl HandlerResult for () {
+    fn into_result(self) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-impl<E: Into<Failure> + Send> Answer for Result<(), E> {
-    fn answer(self) -> Result<(), Failure> {
+impl<E: Into<Failure> + Send> HandlerResult for Result<(), E> {
+    fn into_result(self) -> Result<(), Failure> {
         self.map_err(Into::into)
     }
 }
@@ -68,27 +68,27 @@ impl<E: Into<Failure> + Send> Answer for Result<(), E> {
 ///
 /// After the first failure of a key, the results of later events of that key are ignored (under strict order, those of all later
 /// events): they come again, in order, once the failed event is resolved.
-pub trait Answers: Send {
+pub trait HandlerResults: Send {
     #[doc(hidden)]
-    fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure>;
+    fn into_results(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure>;
 }
 
-impl<E: Into<Failure> + Send> Answers for Result<(), E> {
-    fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
+impl<E: Into<Failure> + Send> HandlerResults for Result<(), E> {
+    fn into_results(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
         self.map(|()| None).map_err(Into::into)
     }
 }
 
-impl<E: Into<Failure> + Send> Answers for Vec<Result<(), E>> {
-    fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
+impl<E: Into<Failure> + Send> HandlerResults for Vec<Result<(), E>> {
+    fn into_results(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
         Ok(Some(self.into_iter().map(|each| each.map_err(Into::into)).collect()))
     }
 }
 
-impl<E: Into<Failure> + Send, F: Into<Failure> + Send> Answers for Result<Vec<Result<(), E>>, F> {
-    fn answers(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
+impl<E: Into<Failure> + Send, F: Into<Failure> + Send> HandlerResults for Result<Vec<Result<(), E>>, F> {
+    fn into_results(self) -> Result<Option<Vec<Result<(), Failure>>>, Failure> {
         match self {
-            Ok(each) => each.answers(),
+            Ok(each) => each.into_results(),
             Err(all) => Err(all.into()),
         }
     }
@@ -152,7 +152,7 @@ pub trait Handle<T>: Send + Sync + 'static {
 ///
 /// let relay = Relay::new(&Outbox::new()).subscribe("invoices", |s| s.on(Invoices));
 /// ```
-pub trait HandleWithin<S: Source, T>: Send + Sync + 'static {
+pub trait HandleWithin<S: OutboxSource, T>: Send + Sync + 'static {
     /// Handles an event. The transaction commits when it returns `Ok`.
     fn handle(
         &self,
@@ -172,7 +172,7 @@ pub trait HandleWithin<S: Source, T>: Send + Sync + 'static {
             returns `Result<(), E>` where `E` is a `Failure` or an error; its future must be `Send`",
     note = "or it is a struct that implements `postrider::Handle<T>` or `postrider::HandleWithin<S, T>`"
 )]
-pub trait Handler<S: Source, Shape>: Send + Sync + Sized + 'static {
+pub trait Handler<S: OutboxSource, Shape>: Send + Sync + Sized + 'static {
     /// The type that the payload is decoded to. The bound is checked where the handler is registered, so that the compiler names
     /// the type.
     type Payload: Send + 'static;
@@ -187,11 +187,11 @@ pub trait Handler<S: Source, Shape>: Send + Sync + Sized + 'static {
         events: Vec<Received<Self::Payload>>,
         context: Context,
         transaction: Option<Tx<S>>,
-    ) -> Pin<Box<dyn Future<Output = Answered> + Send>>;
+    ) -> Pin<Box<dyn Future<Output = CallResult> + Send>>;
 }
 
 /// The result of a call: a failure of all events, or one result per event, or success of all.
-pub type Answered = Result<Option<Vec<Result<(), Failure>>>, Failure>;
+pub type CallResult = Result<Option<Vec<Result<(), Failure>>>, Failure>;
 
 #[doc(hidden)]
 pub struct One<T>(PhantomData<T>);
@@ -203,7 +203,7 @@ pub struct Struct<T>(PhantomData<T>);
 pub struct StructWithin<T>(PhantomData<T>);
 
 /// What a call came to, if it did not panic.
-fn caught(result: std::thread::Result<Answered>) -> Answered {
+fn caught(result: std::thread::Result<CallResult>) -> CallResult {
     result.unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
@@ -227,11 +227,11 @@ macro_rules! functions {
     ($($argument:ident),*) => {
         impl<S, F, Fut, T, R, $($argument),*> Handler<S, (One<T>, $($argument,)*)> for F
         where
-            S: Source,
+            S: OutboxSource,
             F: Fn(Received<T>, $($argument),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
             T: Send + 'static,
-            R: Answer,
+            R: HandlerResult,
             $($argument: Argument<S>,)*
         {
             type Payload = T;
@@ -244,23 +244,23 @@ macro_rules! functions {
                 mut events: Vec<Received<T>>,
                 context: Context,
                 mut transaction: Option<Tx<S>>,
-            ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+            ) -> Pin<Box<dyn Future<Output = CallResult> + Send>> {
                 let Some(event) = events.pop() else { return Box::pin(async { Ok(None) }) };
                 $(let Some($argument) = $argument::take(&context, &mut transaction) else {
                     return Box::pin(async { Err(without_transaction()) });
                 };)*
-                let future = async move { (*self)(event, $($argument),*).await.answer().map(|()| None) };
+                let future = async move { (*self)(event, $($argument),*).await.into_result().map(|()| None) };
                 Box::pin(AssertUnwindSafe(future).catch_unwind().map(caught))
             }
         }
 
         impl<S, F, Fut, T, R, $($argument),*> Handler<S, (Several<T>, $($argument,)*)> for F
         where
-            S: Source,
+            S: OutboxSource,
             F: Fn(Vec<Received<T>>, $($argument),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
             T: Send + 'static,
-            R: Answers,
+            R: HandlerResults,
             $($argument: Argument<S>,)*
         {
             type Payload = T;
@@ -273,11 +273,11 @@ macro_rules! functions {
                 events: Vec<Received<T>>,
                 context: Context,
                 mut transaction: Option<Tx<S>>,
-            ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+            ) -> Pin<Box<dyn Future<Output = CallResult> + Send>> {
                 $(let Some($argument) = $argument::take(&context, &mut transaction) else {
                     return Box::pin(async { Err(without_transaction()) });
                 };)*
-                let future = async move { (*self)(events, $($argument),*).await.answers() };
+                let future = async move { (*self)(events, $($argument),*).await.into_results() };
                 Box::pin(AssertUnwindSafe(future).catch_unwind().map(caught))
             }
         }
@@ -290,7 +290,7 @@ functions!(First, Second);
 
 impl<S, H, T> Handler<S, Struct<T>> for H
 where
-    S: Source,
+    S: OutboxSource,
     H: Handle<T>,
     T: Send + 'static,
 {
@@ -303,7 +303,7 @@ where
         mut events: Vec<Received<T>>,
         context: Context,
         _: Option<Tx<S>>,
-    ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+    ) -> Pin<Box<dyn Future<Output = CallResult> + Send>> {
         let Some(event) = events.pop() else { return Box::pin(async { Ok(None) }) };
         let future = async move { self.handle(event, context).await.map(|()| None) };
         Box::pin(AssertUnwindSafe(future).catch_unwind().map(caught))
@@ -312,7 +312,7 @@ where
 
 impl<S, H, T> Handler<S, StructWithin<T>> for H
 where
-    S: Source,
+    S: OutboxSource,
     H: HandleWithin<S, T>,
     T: Send + 'static,
 {
@@ -325,7 +325,7 @@ where
         mut events: Vec<Received<T>>,
         context: Context,
         transaction: Option<Tx<S>>,
-    ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+    ) -> Pin<Box<dyn Future<Output = CallResult> + Send>> {
         let Some(event) = events.pop() else { return Box::pin(async { Ok(None) }) };
         let Some(tx) = transaction else { return Box::pin(async { Err(without_transaction()) }) };
         let future = async move { self.handle(event, tx, context).await.map(|()| None) };

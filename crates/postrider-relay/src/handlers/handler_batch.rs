@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postrider_core::{
-    Attempt, Delivery, Effect, Error, ErrorKind, HeldKeys, Outcome, Source, Unavailable, Uuid,
+    Attempt, Delivery, Effect, Error, ErrorKind, HeldKeys, OutboxSource, Outcome, Unavailable, Uuid,
 };
 use tracing::Instrument;
 
@@ -56,7 +56,7 @@ fn not_kept(error: Error) -> BatchError {
 }
 
 /// Handles events in order and reports each; after a failure nothing more of its key.
-pub(crate) async fn run<S: Source>(
+pub(crate) async fn run<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     events: &[usize],
@@ -92,7 +92,7 @@ pub(crate) async fn run<S: Source>(
 
 /// Handles a batch in one call and reports each event. Returns false if it failed: then each event must be handled alone, which
 /// shows the one that fails.
-async fn handle_batch<S: Source>(
+async fn handle_batch<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     batch: &[usize],
@@ -118,7 +118,7 @@ async fn handle_batch<S: Source>(
 }
 
 /// Handles one event and reports it, unless an earlier one of its key has failed.
-async fn handle_alone<S: Source>(
+async fn handle_alone<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     index: usize,
@@ -137,7 +137,7 @@ async fn handle_alone<S: Source>(
 }
 
 /// Reports what became of an event, and that nothing more of its key may be handled after a failure.
-fn note<S: Source>(
+fn note<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     index: usize,
@@ -151,7 +151,7 @@ fn note<S: Source>(
 }
 
 /// Reports what became of an event; what a transaction did under a lease, as an effect.
-fn report<S: Source>(routes: &Routes<S>, delivery: &Delivery, index: usize, outcome: Outcome) {
+fn report<S: OutboxSource>(routes: &Routes<S>, delivery: &Delivery, index: usize, outcome: Outcome) {
     let route = routes.find(&delivery.events[index].event.event_type);
     let in_transaction = delivery.lease.is_some() && route.is_some_and(|route| route.transactional);
     if in_transaction && outcome.is_delivered() {
@@ -162,7 +162,7 @@ fn report<S: Source>(routes: &Routes<S>, delivery: &Delivery, index: usize, outc
 }
 
 /// The batch at the front: the events that one call can handle, without those that are held; and how many were looked at.
-fn max_tx_batch<S: Source>(
+fn max_tx_batch<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     events: &[usize],
@@ -203,7 +203,7 @@ fn max_tx_batch<S: Source>(
 }
 
 /// Handles a batch: an outcome for each event, or why none of them was handled.
-async fn handle<S: Source>(
+async fn handle<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     events: &[usize],
@@ -229,7 +229,7 @@ async fn handle<S: Source>(
 }
 
 /// Calls a handler, in a span of its own and within its time.
-async fn call<S: Source>(
+async fn call<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     route: &Route<S>,
@@ -274,7 +274,7 @@ async fn call<S: Source>(
 }
 
 /// Handles events in one transaction with their marks in the inbox.
-async fn in_transaction<S: Source>(
+async fn in_transaction<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     events: &[&Attempt],
@@ -327,7 +327,7 @@ async fn in_transaction<S: Source>(
 }
 
 /// Handles what is not in the inbox yet, and marks it afterwards.
-async fn with_inbox<S: Source>(
+async fn with_inbox<S: OutboxSource>(
     routes: &Routes<S>,
     delivery: &Delivery,
     route: &Route<S>,

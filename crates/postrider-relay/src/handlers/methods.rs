@@ -82,7 +82,7 @@ macro_rules! handler_methods {
             self
         }
 
-        /// Upcasters from old versions of payloads to the newest. In a subscription, they stand instead of the relay's.
+        /// Upcasters from old versions of payloads to the newest. In a subscription, they replace the relay's upcasters.
         #[must_use]
         pub fn upcasters(mut self, upcasters: $crate::Upcasters) -> Self {
             self.handlers.upcasters(upcasters);

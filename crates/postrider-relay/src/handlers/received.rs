@@ -36,7 +36,7 @@ impl<T> Received<T> {
         Self { payload, event, attempt }
     }
 
-    /// The event as it is in the log.
+    /// The recorded event.
     pub fn event(&self) -> &Recorded {
         &self.event
     }

@@ -1,16 +1,16 @@
-//! One handler behind its event type, with the types it is made of forgotten.
+//! A type-erased handler for one event type.
 
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
-use postrider_core::{Attempt, Source};
+use postrider_core::{Attempt, OutboxSource};
 
 use crate::handlers::decode::Decode;
-use crate::handlers::handler::{Answered, Handler};
+use crate::handlers::handler::{CallResult, Handler};
 use crate::{Context, Failure, NewerVersion, Received, Tx, Upcasters};
 
 /// What is called for an event type.
-pub(crate) struct Route<S: Source> {
+pub(crate) struct Route<S: OutboxSource> {
     /// The event type; `*` for all others.
     pub(crate) name: String,
     /// How long it may take, where that is not the subscription's.
@@ -23,7 +23,7 @@ pub(crate) struct Route<S: Source> {
     call: Box<dyn Call<S>>,
 }
 
-impl<S: Source> Route<S> {
+impl<S: OutboxSource> Route<S> {
     pub(crate) fn new<H, Shape>(name: &str, handler: H, version: Option<u32>) -> Self
     where
         H: Handler<S, Shape>,
@@ -44,14 +44,14 @@ impl<S: Source> Route<S> {
         }
     }
 
-    /// Decodes the events and calls the handler; those that can't be decoded are said so, and none is called then.
+    /// Decodes the events and calls the handler. If one can't be decoded, it is reported and the handler is not called.
     pub(crate) fn call(
         &self,
         events: &[&Attempt],
         reading: Reading<'_>,
         context: Context,
         transaction: Option<Tx<S>>,
-    ) -> Result<BoxFuture<'static, Answered>, Failure> {
+    ) -> Result<BoxFuture<'static, CallResult>, Failure> {
         self.call.call(events, reading, self.version, context, transaction)
     }
 }
@@ -63,7 +63,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) newer_version: NewerVersion,
 }
 
-trait Call<S: Source>: Send + Sync {
+trait Call<S: OutboxSource>: Send + Sync {
     fn call(
         &self,
         events: &[&Attempt],
@@ -71,7 +71,7 @@ trait Call<S: Source>: Send + Sync {
         version: Option<u32>,
         context: Context,
         transaction: Option<Tx<S>>,
-    ) -> Result<BoxFuture<'static, Answered>, Failure>;
+    ) -> Result<BoxFuture<'static, CallResult>, Failure>;
 }
 
 struct Typed<H, Shape> {
@@ -81,7 +81,7 @@ struct Typed<H, Shape> {
 
 impl<S, H, Shape> Call<S> for Typed<H, Shape>
 where
-    S: Source,
+    S: OutboxSource,
     H: Handler<S, Shape>,
     H::Payload: Decode,
     Shape: 'static,
@@ -93,7 +93,7 @@ where
         version: Option<u32>,
         context: Context,
         transaction: Option<Tx<S>>,
-    ) -> Result<BoxFuture<'static, Answered>, Failure> {
+    ) -> Result<BoxFuture<'static, CallResult>, Failure> {
         let mut received = Vec::with_capacity(events.len());
         for Attempt { event, attempt } in events {
             let payload = reading.upcasters.decode::<H::Payload>(event, version, reading.newer_version)?;

@@ -1,9 +1,9 @@
-//! The transaction that a handler is given.
+//! The transaction of a handler.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use postrider_core::{Recordable, Recorded, Result, Source, inbox_key};
+use postrider_core::{OutboxSource, Recordable, Recorded, Result, inbox_key};
 
 use crate::handlers::context::follow_up;
 
@@ -27,7 +27,7 @@ use crate::handlers::context::follow_up;
 ///     Ok(())
 /// }
 /// ```
-pub struct Tx<S: Source> {
+pub struct Tx<S: OutboxSource> {
     transaction: Option<S::Transaction>,
     home: Home<S>,
     source: S,
@@ -35,10 +35,10 @@ pub struct Tx<S: Source> {
     cause: Option<Arc<Recorded>>,
 }
 
-/// Where a transaction comes back to when its handler is done with it.
-pub(crate) struct Home<S: Source>(Arc<Mutex<Option<S::Transaction>>>);
+/// Returns the transaction to the relay when the handler drops it.
+pub(crate) struct Home<S: OutboxSource>(Arc<Mutex<Option<S::Transaction>>>);
 
-impl<S: Source> Home<S> {
+impl<S: OutboxSource> Home<S> {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(None)))
     }
@@ -49,13 +49,13 @@ impl<S: Source> Home<S> {
     }
 }
 
-impl<S: Source> Clone for Home<S> {
+impl<S: OutboxSource> Clone for Home<S> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<S: Source> Tx<S> {
+impl<S: OutboxSource> Tx<S> {
     pub(crate) fn new(
         source: S,
         transaction: S::Transaction,
@@ -77,10 +77,10 @@ impl<S: Source> Tx<S> {
     /// order everywhere.
     ///
     /// ```
-    /// use postrider_core::Source;
+    /// use postrider_core::OutboxSource;
     /// use postrider_relay::{Failure, Raw, Received, Tx};
     ///
-    /// async fn post<S: Source>(event: Received<Raw>, mut tx: Tx<S>) -> Result<(), Failure> {
+    /// async fn post<S: OutboxSource>(event: Received<Raw>, mut tx: Tx<S>) -> Result<(), Failure> {
     ///     // The publisher gives a repeated request a new event id, and the same transaction and account.
     ///     let key = format!("{}:{}", event.event().aggregate_id, event.event().key());
     ///     if tx.first_time_by_key(&key).await? {
@@ -120,7 +120,7 @@ impl<S: Source> Tx<S> {
     }
 }
 
-impl<S: Source> Deref for Tx<S> {
+impl<S: OutboxSource> Deref for Tx<S> {
     type Target = S::Connection;
 
     fn deref(&self) -> &S::Connection {
@@ -131,7 +131,7 @@ impl<S: Source> Deref for Tx<S> {
     }
 }
 
-impl<S: Source> DerefMut for Tx<S> {
+impl<S: OutboxSource> DerefMut for Tx<S> {
     fn deref_mut(&mut self) -> &mut S::Connection {
         match &mut self.transaction {
             Some(transaction) => transaction,
@@ -140,13 +140,13 @@ impl<S: Source> DerefMut for Tx<S> {
     }
 }
 
-impl<S: Source> Drop for Tx<S> {
+impl<S: OutboxSource> Drop for Tx<S> {
     fn drop(&mut self) {
         *self.home.0.lock().unwrap_or_else(PoisonError::into_inner) = self.transaction.take();
     }
 }
 
-impl<S: Source> std::fmt::Debug for Tx<S> {
+impl<S: OutboxSource> std::fmt::Debug for Tx<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tx")
     }

@@ -1,4 +1,4 @@
-//! The hook for when an event dies.
+//! The hook that is called when an event dies.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;

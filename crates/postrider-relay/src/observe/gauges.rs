@@ -49,7 +49,7 @@ async fn show(runtime: Arc<SubscriptionRuntime>, is_ours: Arc<AtomicBool>, every
             gauges.show(&runtime.name, &[]);
             continue;
         }
-        match runtime.store.figures(&runtime.name).await {
+        match runtime.inspect.figures(&runtime.name).await {
             Ok(figures) => gauges.show(&runtime.name, &figures),
             // It was removed, and all that waited for it.
             Err(error) if error.kind() == ErrorKind::NotFound => gauges.show(&runtime.name, &[]),

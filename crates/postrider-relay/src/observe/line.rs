@@ -1,4 +1,4 @@
-//! One log line on one event: who, what and whose, never what it says.
+//! The fields of a log line about an event. Its payload is never logged.
 
 /// A line on an event, with the fields that every line on an event has. `$event` is a `Recorded`.
 macro_rules! line {

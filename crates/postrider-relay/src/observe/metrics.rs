@@ -21,12 +21,12 @@ pub enum Kind {
     Histogram,
 }
 
-/// A metric as it is documented.
+/// The description of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Whether it is a counter, a gauge or a histogram.
     pub kind: Kind,
     /// Its labels.
     pub labels: &'static [&'static str],
@@ -111,7 +111,7 @@ pub(crate) struct RequestMetrics {
     codes: Mutex<HashMap<String, Counter>>,
 }
 
-/// So many codes of a subscription are told apart, whatever a sink says.
+/// The number of different error codes of a subscription that are counted by name; others share one label.
 const MOST_CODES: usize = 100;
 /// What is counted for the others, and for what is no code.
 const OTHER: &str = "other";

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use postrider_core::{RelayInfo, RelayReport, RelayRun, Store, Uuid};
+use postrider_core::{Coordinate, Inspect, RelayInfo, RelayReport, RelayRun, Store, Uuid};
 use tokio::sync::Notify;
 
 use crate::engine::runtime::SubscriptionRuntime;
@@ -14,7 +14,7 @@ use crate::observe::metrics::paused;
 /// Changes that come together make one report.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// A subscription as the other relays and operators are told of it.
+/// A subscription as it is reported to other relays and to operators.
 pub(crate) struct Run {
     settings: BTreeMap<String, String>,
     lanes: Mutex<BTreeSet<u32>>,
@@ -111,7 +111,8 @@ pub(crate) fn was_removed(subscription: &str) -> String {
 
 /// Reports on a relay for as long as it runs.
 pub(crate) struct Reporter {
-    store: Arc<dyn Store>,
+    coordinate: Arc<dyn Coordinate>,
+    inspect: Arc<dyn Inspect>,
     report: RelayReport,
     runtimes: Vec<Arc<SubscriptionRuntime>>,
     changed: Arc<Notify>,
@@ -122,7 +123,7 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: &Arc<dyn Store>,
         name: &str,
         runtimes: &[Arc<SubscriptionRuntime>],
         changed: Arc<Notify>,
@@ -136,7 +137,9 @@ impl Reporter {
             runs: Vec::new(),
         };
         let runtimes = runtimes.to_vec();
-        Self { store, report, runtimes, changed, said: HashSet::new(), failing: false }
+        let said = HashSet::new();
+        let (coordinate, inspect) = (store.clone(), store.clone());
+        Self { coordinate, inspect, report, runtimes, changed, said, failing: false }
     }
 
     /// What the relay is known by.
@@ -175,7 +178,7 @@ impl Reporter {
     /// Says once how it is.
     pub(crate) async fn say(&mut self) {
         self.report.runs = self.runtimes.iter().map(|runtime| run(runtime)).collect();
-        match self.store.heartbeat(&self.report).await {
+        match self.coordinate.heartbeat(&self.report).await {
             Ok(relays) => {
                 self.failing = false;
                 for runtime in &self.runtimes {
@@ -197,7 +200,7 @@ impl Reporter {
         if self.runtimes.iter().all(|runtime| runtime.settings.figures.is_none()) {
             return;
         }
-        let Ok(known) = self.store.subscriptions().await else { return };
+        let Ok(known) = self.inspect.subscriptions().await else { return };
         for runtime in &self.runtimes {
             let is_paused = known.iter().any(|info| info.paused && info.subscription.name == *runtime.name);
             paused(&runtime.name).set(f64::from(u8::from(is_paused)));

@@ -42,10 +42,10 @@ async fn freeze_at<G: TestStore>(point: Point, subscription: &str, nth: u32) {
     });
     frozen.stands_at(point).await;
     trial.freeze(&frozen).await;
-    let heir = trial.start_ready(quick).await;
-    trial.until_it_left(&heir, 60).await;
+    let next_holder = trial.start_ready(quick).await;
+    trial.until_it_left(&next_holder, 60).await;
     let mut committed = writers.stop().await;
-    trial.until_idle(&heir).await;
+    trial.until_idle(&next_holder).await;
 
     let left = trial.test_store.traces().await.expect("the traces");
     let seen = trial.test_store.sights().await.expect("what was seen").len();
@@ -60,14 +60,14 @@ async fn freeze_at<G: TestStore>(point: Point, subscription: &str, nth: u32) {
     );
     TrialReport::of(&trial.test_store).await.keeps_its_promises(&committed);
 
-    // From now on it is a relay like any other, and an heir in its turn.
+    // From now on it is a relay like any other, and the next holder in its turn.
     let writers = Writers::start(&trial.test_store);
-    assert_eq!(heir.stop().await, Some(0));
+    assert_eq!(next_holder.stop().await, Some(0));
     trial.until_it_left_more(&frozen, 60).await;
     committed.extend(writers.stop().await);
     let report = trial.finish(frozen).await;
     report.keeps_its_promises(&committed);
-    // Its batch came again to the heir; and what it was in the middle of when it woke, at most one for each worker.
+    // Its batch came again to the next holder; and what it was in the middle of when it woke, at most one for each worker.
     let most = BATCH as usize + 4;
     assert!(report.repetitions() <= most, "{} came again, of {seen}", report.repetitions());
 }

@@ -44,9 +44,9 @@ async fn kill_at_random<G: TestStore>(rounds: usize, lanes: u64, slow: Duration)
         tokio::time::sleep(dice.millis(250)).await;
         deaths.push(trial.kill(relay_process).await);
     }
-    let heir = trial.start_ready(|options| wanted(options, &mut dice)).await;
+    let next_holder = trial.start_ready(|options| wanted(options, &mut dice)).await;
     let committed = writers.stop().await;
-    let report = trial.finish(heir).await;
+    let report = trial.finish(next_holder).await;
     report.keeps_its_promises(&committed);
     report.repeats_only_what_was_open(&deaths, BATCH as usize * lanes as usize);
     eprintln!("{} moves, {} kills, {} came again", report.moves(), deaths.len(), report.repetitions());

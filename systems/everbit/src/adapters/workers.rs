@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use postrider::kafka::{Consumer, RunningConsumer};
-use postrider::store::Source;
+use postrider::store::OutboxSource;
 use postrider::{Failure, Order, Received, Recorded, Relay, Retry, Running};
 
 use crate::adapters::bus::Kind;
@@ -156,7 +156,7 @@ macro_rules! handlers {
 }
 
 /// The workers of this process on the log of the database.
-pub fn relay<S: Source, D: Transactions>(
+pub fn relay<S: OutboxSource, D: Transactions>(
     source: &S,
     services: &Services<D>,
     settings: &Settings,
@@ -187,7 +187,7 @@ pub fn relay<S: Source, D: Transactions>(
 }
 
 /// The workers of this process on topics of Kafka, each a group of its own.
-pub fn consumers<S: Source, D: Transactions>(
+pub fn consumers<S: OutboxSource, D: Transactions>(
     source: &S,
     services: &Services<D>,
     settings: &Settings,
@@ -217,7 +217,7 @@ pub enum Workers {
 
 impl Workers {
     /// Starts the workers behind the bus of the settings.
-    pub async fn start<S: Source, D: Transactions>(
+    pub async fn start<S: OutboxSource, D: Transactions>(
         source: &S,
         services: &Services<D>,
         settings: &Settings,

@@ -44,7 +44,7 @@ async fn without_its_bell_a_relay_looks_every_two_seconds() {
     let settings =
         stage.settings("silent", &[("lanes = 2", "lanes = 1"), ("[store]\n", "[store]\nbell = false\n")]);
     let mut relay = stage.postrider(&settings, &["relay"]);
-    // A lease so long that nothing else has the relay look: it does so when it prolongs one.
+    // A lease so long that nothing else has the relay look: it does so when it extends one.
     relay.args(["--set", "relay.lease=60s"]);
     let _relay = Logged::start(&mut relay, stage.folder.path(), "silent");
     deposit(&stage.ledger, 1, 1, 1).await.expect("posted");

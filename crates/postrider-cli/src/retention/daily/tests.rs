@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use postrider::NewEvent;
-use postrider::store::{Clock, EventLog as _, ManualClock, Pacing, Settlement, Source as _, Subscription};
+use postrider::store::{
+    Clock, EventLog as _, ManualClock, OutboxSource as _, Pacing, Settlement, Subscription,
+};
 use postrider::testing::Outbox;
 use time::macros::datetime;
 
@@ -207,7 +209,7 @@ async fn while_one_is_at_it_another_leaves_it_alone() {
     assert_eq!(fixture.look(&fixture.relay("one")).await, Look::Elsewhere);
     assert_eq!(fixture.left(), (5, 0));
     fixture.clock.advance(DAY);
-    assert!(matches!(fixture.look(&fixture.relay("one")).await, Look::Waiting(_)), "it has an heir");
+    assert!(matches!(fixture.look(&fixture.relay("one")).await, Look::Waiting(_)), "there is a next holder");
     assert_eq!(fixture.left(), (0, 5));
 }
 

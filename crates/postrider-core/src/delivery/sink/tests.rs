@@ -1,4 +1,4 @@
-//! What holds of it.
+//! A delivery while its events are started, reported and left running.
 
 use super::*;
 use crate::DeliveryFailure;

@@ -1,4 +1,4 @@
-//! Failures in every order, and whose they are.
+//! Failures in every order, and whether the event or the destination is to blame.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ table! {
 }
 
 /// The meters of one partition's work, looked up once.
-pub(crate) struct Tally {
+pub(crate) struct ConsumerMetrics {
     pub(crate) consumed: Counter,
     pub(crate) handled: Counter,
     pub(crate) duplicates: Counter,
@@ -40,7 +40,7 @@ pub(crate) struct Tally {
     pub(crate) stopped: Gauge,
 }
 
-impl Tally {
+impl ConsumerMetrics {
     pub(crate) fn new(group: &str, topic: &str) -> Self {
         let labels = [("group", group.to_owned()), ("topic", topic.to_owned())];
         Self {
