@@ -8,6 +8,7 @@ use postrider::store::{AuditEntry, Pause, Store};
 
 use crate::Failure;
 use crate::config::Problem;
+use crate::output;
 
 /// The flags of a command that changes something.
 #[derive(Args, Debug, Clone, Default)]
@@ -36,7 +37,7 @@ impl Consent {
             return Err(Problem::new(what).into());
         }
         let mut terminal = std::io::stderr().lock();
-        write!(terminal, "{question} [y/N] ")?;
+        write!(terminal, "{} [y/N] ", output::plain(question))?;
         terminal.flush()?;
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer)?;

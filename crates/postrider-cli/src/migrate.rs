@@ -7,9 +7,9 @@ use sqlx_mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx_postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx_sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
-use crate::config::Store;
+use crate::config::{Log, Store};
 use crate::database::{Address, PATIENCE};
-use crate::{Failure, output};
+use crate::{Failure, logging, output};
 
 /// Prints the SQL that creates or updates the schema: what the database lacks, or all of it.
 pub(crate) async fn print(store: &Store, all: bool) -> Result<bool, Failure> {
@@ -171,8 +171,12 @@ async fn migrate_sqlite(store: &Store, options: SqliteConnectOptions) -> Result<
     Ok(Migrated::of(from, to, false, None, limit))
 }
 
+/// What a migration says meanwhile: who it waits for, and what is left to do by hand.
+const REMARKS: &str = "error,postrider_postgres=warn,postrider_mysql=warn,postrider_sqlite=warn";
+
 /// Creates or updates the schema.
 pub(crate) async fn run(store: &Store, json: bool) -> Result<bool, Failure> {
+    logging::start(&Log { json: false, level: REMARKS.to_owned() })?;
     let migrated = match Address::of(store)? {
         Address::Postgres(options) => migrate_postgres(store, options).await?,
         Address::Mysql(options) => migrate_mysql(store, options).await?,

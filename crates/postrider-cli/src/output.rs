@@ -10,9 +10,11 @@ use serde::Serialize;
 
 use crate::Failure;
 
+mod plain;
 mod table;
 mod words;
 
+pub(crate) use plain::plain;
 pub(crate) use table::{Column, Table, crop, wrapped};
 pub(crate) use words::{Time, age, count, number, quoted, seconds, since, when};
 
@@ -34,20 +36,22 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes a line.
+/// Writes a line, without anything that a terminal would obey.
 pub(crate) fn line(text: impl Display) -> Result<(), Failure> {
-    print(&format!("{text}\n"))
+    print(&format!("{}\n", plain::plain_lines(&text.to_string())))
 }
 
 /// Writes a line to standard error, beside what programs read. Nobody there to read it is no trouble.
 pub(crate) fn note(text: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", plain::plain_lines(&text.to_string()));
 }
 
 /// Writes one JSON value: for people on a terminal in several lines, for programs in one.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = if is_terminal() { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    line(text?)
+    if is_terminal() {
+        return print(&format!("{}\n", plain::escaped(&serde_json::to_string_pretty(value)?)));
+    }
+    print(&format!("{}\n", serde_json::to_string(value)?))
 }
 
 /// Whether the reader has closed the pipe.

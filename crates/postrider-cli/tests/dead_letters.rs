@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -227,8 +226,7 @@ async fn what_cannot_be_done_with_letters_is_said_in_a_sentence() {
 
 #[test]
 fn brokers_that_do_not_answer_are_said_so_within_a_bounded_time() {
-    // Nobody listens there any more.
-    let address = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+    let address = postrider_testkit::address::nobody();
     for arguments in
         [&["list", "--topic", "any"][..], &["requeue", "--topic", "any", "--group", "any", "--yes"]]
     {

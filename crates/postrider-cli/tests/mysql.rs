@@ -235,17 +235,11 @@ async fn months_of_the_archive_are_asked_for_by_a_setting() {
     pool.close().await;
 }
 
-/// An address where nobody listens.
-fn nobody() -> std::net::SocketAddr {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    free.expect("a port that was free")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_leads_nowhere_is_said_so_without_its_password() {
     let fixture = Fixture::new().await;
     for (url, part) in [
-        (&*format!("mysql://root:hush@{}/shop", nobody()), "does not answer"),
+        (&*format!("mysql://root:hush@{}/shop", address::nobody()), "does not answer"),
         (&*fixture.url.replace("root@", "nobody:hush@"), "check user and password"),
         ("mysqll://root:hush@127.0.0.1/shop", "it must begin with postgres://, mysql:// or sqlite:"),
     ] {

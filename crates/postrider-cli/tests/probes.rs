@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
+use postrider_testkit::address::nobody;
 use serde_json::Value;
 use support::log::said;
 use support::{Fixture, Folder, RelayProcess, until_true};
@@ -39,11 +40,6 @@ fn endpoint(status: &'static str) -> (SocketAddr, Receiver<String>) {
         }
     });
     (address, heard)
-}
-
-/// An address where nobody listens.
-fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port that was free")
 }
 
 /// Runs a command with these settings, and no database at all.

@@ -33,6 +33,7 @@ mod bell;
 mod checks;
 mod delivery;
 mod error;
+mod existing;
 mod figures;
 mod hash;
 mod inbox;

@@ -9,6 +9,7 @@ use sqlx_core::query::query;
 use sqlx_mysql::MySqlConnection;
 
 use crate::error::{failed, number_of};
+use crate::existing::Existing;
 use crate::routines::definition_of;
 use crate::script::for_server;
 use crate::server::Kind;
@@ -84,7 +85,12 @@ async fn has_events(conn: &mut MySqlConnection, op: &'static str) -> Result<bool
 }
 
 /// The statements that set it: publishers have the old limit or the new one, and are never without.
-pub(crate) fn changes(bytes: usize, kind: Kind, op: &'static str) -> Result<Vec<String>> {
+pub(crate) fn changes(
+    bytes: usize,
+    kind: Kind,
+    existing: &mut Existing,
+    op: &'static str,
+) -> Result<Vec<String>> {
     let bytes = i64::try_from(bytes).ok().filter(|bytes| (1..=LARGEST).contains(bytes)).ok_or_else(|| {
         let message =
             "max_payload must be at least 1 byte and below 4 GiB, the largest value that the database can store";
@@ -92,14 +98,14 @@ pub(crate) fn changes(bytes: usize, kind: Kind, op: &'static str) -> Result<Vec<
     })?;
     let made = definition_of(NAME).replace(PLACE, &bytes.to_string());
     if kind == Kind::Mariadb {
-        return Ok(for_server(&[made], kind));
+        return Ok(for_server(&[made], kind, existing));
     }
     // A function can't be replaced there, and not be made while a table is locked: the trigger calls another one meanwhile. Who is cut off
     // in the middle leaves a trigger and the function that it calls.
     let caller = definition_of(CALLER);
     let spare_name = SPARE_CALL.trim_end_matches("()");
     let steps = [made.replace(CALL, SPARE_CALL), caller.replace(CALL, SPARE_CALL), made, caller];
-    let mut changes = for_server(&steps, kind);
+    let mut changes = for_server(&steps, kind, existing);
     changes.push(format!("drop function if exists {spare_name}"));
     Ok(changes)
 }
@@ -110,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_trigger_of_the_log_always_calls_a_function_that_is_there() {
-        let changes = changes(77, Kind::Mysql, "migrate").expect("statements");
+        let changes = changes(77, Kind::Mysql, &mut Existing::default(), "migrate").expect("statements");
         let (mut functions, mut called) = (vec![CALL.to_owned()], CALL);
         for change in &changes {
             if let Some(gone) = change.strip_prefix("drop function if exists ") {
@@ -124,7 +130,8 @@ mod tests {
             assert!(functions.iter().any(|function| function == called), "{called} is gone: {change}");
         }
         assert_eq!((functions.as_slice(), called), ([CALL.to_owned()].as_slice(), CALL));
-        let replaced = super::changes(77, Kind::Mariadb, "migrate").expect("a statement");
+        let replaced =
+            super::changes(77, Kind::Mariadb, &mut Existing::default(), "migrate").expect("a statement");
         assert!(
             replaced.len() == 1 && replaced[0].starts_with("create or replace function "),
             "{replaced:?}"
@@ -134,7 +141,8 @@ mod tests {
     #[test]
     fn a_limit_that_no_payload_or_no_column_meets_is_refused() {
         for bytes in [0, usize::MAX] {
-            let error = changes(bytes, Kind::Mysql, "migrate").expect_err("refused");
+            let error =
+                changes(bytes, Kind::Mysql, &mut Existing::default(), "migrate").expect_err("refused");
             assert!(error.message().contains("max_payload must be"), "{error}");
         }
     }

@@ -14,6 +14,7 @@ use sqlx_core::sql_str::AssertSqlSafe;
 use sqlx_mysql::{MySqlConnection, MySqlPool};
 
 use crate::error::{acquire, failed};
+use crate::existing::{Existing, is_grant};
 use crate::limit;
 use crate::pools::{SESSION, Session};
 use crate::routines;
@@ -95,13 +96,15 @@ pub async fn migration_sql(pool: &MySqlPool) -> Result<String> {
     let kind = server::check(&mut conn, OP).await?;
     let found = version(&mut conn, OP).await?;
     refuse_newer(found, LATEST, OP)?;
+    let mut existing = Existing::of(&mut conn, kind, OP).await?;
     if found == LATEST {
-        return Ok(script(&routines::repairs(&mut conn, kind, OP).await?));
+        let repairs = routines::repairs(&mut conn, kind, &mut existing, OP).await?;
+        return Ok(script(&repairs, &existing));
     }
     let mut pending = vec![TABLE.to_owned()];
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
         let statements = limit::filled(&mut conn, statements(migration.text), OP).await?;
-        pending.extend(for_server(&statements, kind));
+        pending.extend(for_server(&statements, kind, &mut existing));
         let Migration { version, name, .. } = migration;
         pending.push(format!(
             "insert ignore into postrider_migration (version, name, applied_at) values ({version}, '{name}', utc_timestamp(6))"
@@ -109,16 +112,17 @@ pub async fn migration_sql(pool: &MySqlPool) -> Result<String> {
     }
     if found > 0 {
         // What an earlier version made otherwise, and no migration makes anew.
-        let repairs = routines::repairs(&mut conn, kind, OP).await?;
+        let repairs = routines::repairs(&mut conn, kind, &mut existing, OP).await?;
         let missing: Vec<_> = repairs.into_iter().filter(|statement| !pending.contains(statement)).collect();
         pending.extend(missing);
     }
-    Ok(script(&pending))
+    Ok(script(&pending, &existing))
 }
 
-fn script(statements: &[String]) -> String {
+fn script(statements: &[String], existing: &Existing) -> String {
     let lines: String = statements.iter().map(|statement| format!("{statement}\n//\n")).collect();
-    if lines.is_empty() { lines } else { format!("delimiter //\n{SESSION}\n//\n{lines}") }
+    let warning = existing.warning().map(|warning| format!("-- {warning}\n")).unwrap_or_default();
+    if lines.is_empty() { lines } else { format!("{warning}delimiter //\n{SESSION}\n//\n{lines}") }
 }
 
 /// The statements of all migrations.
@@ -144,8 +148,9 @@ pub async fn migrate_to(pool: &MySqlPool, version: i64) -> Result<()> {
     let mut conn = session(pool, OP).await?;
     let kind = server::check(&mut conn, OP).await?;
     run(&mut conn, TABLE.to_owned(), OP).await?;
+    let mut existing = Existing::of(&mut conn, kind, OP).await?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version <= version) {
-        apply_one(&mut conn, migration, kind, OP).await?;
+        apply_one(&mut conn, migration, kind, &mut existing, OP).await?;
     }
     Ok(())
 }
@@ -233,7 +238,8 @@ async fn set(
     if is_set(conn, max_payload, op).await? {
         return Ok(());
     }
-    for change in limit::changes(bytes, kind, op)? {
+    let mut existing = Existing::of(conn, kind, op).await?;
+    for change in limit::changes(bytes, kind, &mut existing, op)? {
         match run(conn, change, op).await {
             // Whoever may not set it may use it as it is: it is the owner's.
             Err(error) if error.kind() == ErrorKind::Denied => {
@@ -243,7 +249,15 @@ async fn set(
             done => done?,
         }
     }
+    warn(&existing);
     Ok(())
+}
+
+/// Says what is lost and can't be seen.
+fn warn(existing: &Existing) {
+    if let Some(warning) = existing.warning() {
+        tracing::warn!("{warning}");
+    }
 }
 
 async fn apply(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Result<()> {
@@ -252,17 +266,19 @@ async fn apply(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Resu
     if found == 0 {
         run(conn, TABLE.to_owned(), op).await?;
     }
+    let mut existing = Existing::of(conn, kind, op).await?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
-        apply_one(conn, migration, kind, op).await?;
+        apply_one(conn, migration, kind, &mut existing, op).await?;
         tracing::info!(version = migration.version, name = migration.name, "migrated");
     }
-    let repairs = routines::repairs(conn, kind, op).await?;
+    let repairs = routines::repairs(conn, kind, &mut existing, op).await?;
     if !repairs.is_empty() {
         tracing::warn!("creating triggers, routines or views that were missing or of another version");
     }
     for statement in repairs {
         run(conn, statement, op).await?;
     }
+    warn(&existing);
     Ok(())
 }
 
@@ -270,10 +286,11 @@ async fn apply_one(
     conn: &mut MySqlConnection,
     migration: &Migration,
     kind: Kind,
+    existing: &mut Existing,
     op: &'static str,
 ) -> Result<()> {
     let statements = limit::filled(conn, statements(migration.text), op).await?;
-    for statement in for_server(&statements, kind) {
+    for statement in for_server(&statements, kind, existing) {
         run(conn, statement, op).await?;
     }
     let applied = query(APPLIED).bind(migration.version).bind(migration.name);
@@ -282,8 +299,15 @@ async fn apply_one(
 }
 
 async fn run(conn: &mut MySqlConnection, statement: String, op: &'static str) -> Result<()> {
-    raw_sql(AssertSqlSafe(statement)).execute(conn).await.map_err(failed(op))?;
-    Ok(())
+    let grant = is_grant(&statement).then(|| statement.clone());
+    match (raw_sql(AssertSqlSafe(statement)).execute(conn).await.map_err(failed(op)), grant) {
+        // The schema is good without it, and the user of the grant may be gone.
+        (Err(error), Some(grant)) if error.kind() == ErrorKind::Denied => {
+            tracing::warn!(error = %error, "can't give a privilege again that MySQL forgot; run as an administrator: {grant}");
+            Ok(())
+        }
+        (done, _) => done.map(drop),
+    }
 }
 
 /// Refuses a schema that is not the one that this program knows; `planted` ones may have other routines.

@@ -11,6 +11,7 @@ use sqlx_core::raw_sql::raw_sql;
 use sqlx_mysql::{MySqlConnection, MySqlRow};
 
 use crate::error::failed;
+use crate::existing::Existing;
 use crate::limit;
 use crate::migrate::all_statements;
 use crate::script::{Definition, Object, dropped, for_server, plain};
@@ -132,10 +133,15 @@ pub(crate) fn sentence(missing: &[(String, String)]) -> Option<String> {
     })
 }
 
-/// The statements that make anew what is missing.
-pub(crate) async fn repairs(conn: &mut MySqlConnection, kind: Kind, op: &'static str) -> Result<Vec<String>> {
+/// The statements that make anew what is missing in a database that has these routines.
+pub(crate) async fn repairs(
+    conn: &mut MySqlConnection,
+    kind: Kind,
+    existing: &mut Existing,
+    op: &'static str,
+) -> Result<Vec<String>> {
     let missing = missing(conn, op).await?;
     let statements: Vec<String> = missing.into_iter().map(|(_, statement)| statement).collect();
     let statements = limit::filled(conn, statements, op).await?;
-    Ok(for_server(&statements, kind))
+    Ok(for_server(&statements, kind, existing))
 }

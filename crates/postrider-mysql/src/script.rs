@@ -1,7 +1,10 @@
 //! Migrations as statements, and what the two kinds of servers make of them.
 //!
-//! This module owns how a trigger or a routine takes the place of another without a moment in which there is none.
+//! This module owns how a trigger or a routine takes the place of another: without a moment in which there is none, except for a routine on
+//! MySQL, which is left alone unless it changes.
 
+use crate::existing::Existing;
+use crate::migrate::all_statements;
 use crate::server::Kind;
 
 /// What is made by a statement and can be made anew without touching a table.
@@ -52,8 +55,16 @@ impl<'t> Definition<'t> {
         plain(body)
     }
 
-    /// The statements that put it in the place of what has its name. Somebody who writes meanwhile has the old one or the new one.
-    fn statements(&self, kind: Kind) -> Vec<String> {
+    /// Whether what has its name and its body is the same: no migration ever made one that differs in its parameters alone.
+    pub(crate) fn is_told_by_its_body(&self) -> bool {
+        all_statements().iter().filter_map(|statement| Definition::of(statement)).all(|other| {
+            other.name != self.name || other.body() != self.body() || plain(other.rest) == plain(self.rest)
+        })
+    }
+
+    /// The statements that put it in the place of what has its name. Somebody who writes meanwhile has the old trigger, view or routine or
+    /// the new one; on MySQL somebody who calls a routine that changes may find none: the call fails and did nothing.
+    fn statements(&self, kind: Kind, existing: &mut Existing) -> Vec<String> {
         let Self { object, name, rest } = *self;
         let word = object.word();
         if kind == Kind::Mariadb || object == Object::View {
@@ -72,7 +83,12 @@ impl<'t> Definition<'t> {
                 let swap = [gone(&spare), made(&spare), gone(name), made(name), gone(&spare)];
                 [lock].into_iter().chain(swap).chain(["unlock tables".to_owned()]).collect()
             }
-            None => vec![gone(name), made(name)],
+            None if existing.has(self) => Vec::new(),
+            None => {
+                let mut statements = vec![gone(name), made(name)];
+                statements.extend_from_slice(existing.replace(self));
+                statements
+            }
         }
     }
 }
@@ -84,16 +100,19 @@ pub(crate) fn plain(text: &str) -> String {
     words.join(" ").trim_end_matches(';').replace('\'', "")
 }
 
-/// The statements of a migration, as a kind of server takes them.
-pub(crate) fn for_server(statements: &[String], kind: Kind) -> Vec<String> {
+/// The statements of a migration, as a kind of server takes them that has these routines.
+pub(crate) fn for_server(statements: &[String], kind: Kind, existing: &mut Existing) -> Vec<String> {
     let mut taken = Vec::new();
     for (place, statement) in statements.iter().enumerate() {
         let next = statements.get(place + 1).and_then(|next| Definition::of(next));
         match Definition::of(statement) {
-            Some(definition) => taken.extend(definition.statements(kind)),
+            Some(definition) => taken.extend(definition.statements(kind, existing)),
             // What is made next takes its place.
             None if next.is_some_and(|next| dropped(statement) == Some(next.name)) => {}
-            None => taken.push(statement.clone()),
+            None => {
+                dropped(statement).into_iter().for_each(|name| existing.remove(name));
+                taken.push(statement.clone());
+            }
         }
     }
     taken
@@ -131,8 +150,8 @@ mod tests {
     #[test]
     fn a_trigger_is_replaced_and_never_missing() {
         let replaced = ["drop trigger if exists t".to_owned(), TRIGGER.to_owned()];
-        assert_eq!(for_server(&replaced, Kind::Mariadb), [TRIGGER]);
-        let mysql = for_server(&replaced, Kind::Mysql);
+        assert_eq!(for_server(&replaced, Kind::Mariadb, &mut Existing::default()), [TRIGGER]);
+        let mysql = for_server(&replaced, Kind::Mysql, &mut Existing::default());
         let begins: Vec<_> =
             mysql.iter().map(|line| line.split(" before").next().unwrap_or_default()).collect();
         let expected = [
@@ -146,7 +165,24 @@ mod tests {
         ];
         assert_eq!(begins, expected);
         let gone = ["drop procedure if exists p".to_owned()];
-        assert_eq!(for_server(&gone, Kind::Mysql), gone);
+        assert_eq!(for_server(&gone, Kind::Mysql, &mut Existing::default()), gone);
+    }
+
+    #[test]
+    fn a_routine_is_left_alone_only_where_its_body_tells_it_from_every_earlier_one() {
+        let statements = all_statements();
+        let last = |name: &str| {
+            let mut made = statements.iter().filter_map(|statement| Definition::of(statement));
+            made.rfind(|made| made.name == name).expect("a routine")
+        };
+        let mut existing = Existing::default();
+        for (name, is_left) in
+            [("postrider_record", true), ("postrider_record_with", true), ("postrider_stand", false)]
+        {
+            assert!(!existing.has(&last(name)), "{name} is not there");
+            existing.replace(&last(name));
+            assert_eq!(existing.has(&last(name)), is_left, "{name}");
+        }
     }
 
     #[test]

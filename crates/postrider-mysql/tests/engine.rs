@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use postrider_conformance::engine::operating::{
-    a_destination_that_is_away_shows, a_try_under_suspicion_is_on_record, the_last_tries_show,
+    a_destination_that_is_away_shows, a_pause_waits_for_what_runs,
+    a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
+    a_try_under_suspicion_is_on_record, the_last_tries_show,
 };
 use postrider_conformance::engine::{Fixture, Statements, clock};
 use postrider_core::Clock;
@@ -58,4 +60,23 @@ async fn the_last_tries_of_a_delivery_that_failed_show() {
 async fn a_try_under_suspicion_is_on_record_before_it_begins() {
     let log = My::default().my_log(Clock::Database).await;
     a_try_under_suspicion_is_on_record(&log.outbox, Arc::new(log.outbox.store())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
+    let log = My::default().my_log(Clock::Database).await;
+    a_sleeping_relay_notices_its_operator(&log.outbox, Arc::new(log.outbox.store())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_is_known_and_says_when_its_subscription_is_removed_by_force() {
+    let log = My::default().my_log(Clock::Database).await;
+    a_relay_is_known_and_says_when_its_subscription_is_removed(&log.outbox, Arc::new(log.outbox.store()))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_waits_for_what_is_running() {
+    let log = My::default().my_log(Clock::Database).await;
+    a_pause_waits_for_what_runs(&log.outbox, Arc::new(log.outbox.store())).await;
 }

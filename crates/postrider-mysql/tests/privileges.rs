@@ -204,6 +204,42 @@ async fn a_relay_may_call_everything_and_change_no_table() {
     users.end().await;
 }
 
+/// MySQL forgets the privileges on a routine that is replaced.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publisher_may_still_record_after_a_repair_and_a_change_of_the_limit() {
+    let users = Users::make().await;
+    let (app, database) = (users.pool(0), users.log.database());
+    subscribe(&users.log.patched(), "s").await;
+    let text = "varchar(500) charset utf8mb4";
+    let record =
+        format!("in a {text}, in b {text}, in c {text}, in d {text}, in payload longtext charset utf8mb4");
+    let with = format!("{record}, in e longtext, in f {text}, in g datetime(6), in h {text}, in i boolean");
+    for (name, parameters) in [("postrider_record", record), ("postrider_record_with", with)] {
+        users.log.run(&format!("drop procedure {name}")).await;
+        users.log.run(&format!("create procedure {name}({parameters}) no sql select 1")).await;
+        users
+            .log
+            .run(&format!("grant execute on procedure {database}.{name} to {}@'%'", users.names[0]))
+            .await;
+    }
+    let ask = format!("grant execute on function {database}.postrider_max_payload to {}@'%'", users.names[0]);
+    users.log.run(&ask).await;
+    let limits = Limits { payload: 77, ..Limits::default() };
+    Outbox::builder().limits(limits).migrated(&users.log.pool).await.expect("repaired");
+    for call in [
+        "call postrider_record('orders', 'OrderPaid', 'Order', '7', '{}')",
+        "call postrider_record_with('orders', 'OrderPaid', 'Order', '8', '{}', null, null, null, null, true)",
+    ] {
+        sqlx::raw_sql(call).execute(&app).await.expect("it may record as before");
+    }
+    let limit: i64 =
+        sqlx::query_scalar("select postrider_max_payload()").fetch_one(&app).await.expect("it may ask");
+    assert_eq!(limit, 77);
+    assert_eq!(drain(&users.log.patched(), "s").await.len(), 2);
+    app.close().await;
+    users.end().await;
+}
+
 /// Who holds the lock of migrations is named, and not taken for another migration: any user can take it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_migration_that_a_stranger_locks_out_says_who_it_is() {

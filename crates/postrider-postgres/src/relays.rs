@@ -32,7 +32,8 @@ impl PgStore {
     pub(crate) async fn known_relays(&self, connection: impl PgExecutor<'_>) -> Result<Vec<RelayInfo>> {
         const RELAYS: &str = "select id, name, host, process, version, started_at, seen_at, runs, \
              clock.now from (select coalesce($1::timestamptz, clock_timestamp()) as now) as clock cross join {schema}.relay \
-             where seen_at >= clock.now - make_interval(secs => $2::float8) order by name, started_at";
+             where seen_at between clock.now - make_interval(secs => $2::float8) and clock.now + make_interval(secs => $2::float8) \
+             order by name, started_at";
         let query = self.sql.text("relays", RELAYS).query().bind(self.clock.now());
         let query = query.bind(RelayInfo::FORGOTTEN_AFTER.as_secs_f64());
         let rows = query.fetch_all(connection).await.map_err(during("relays"))?;

@@ -10,8 +10,8 @@ use postrider_conformance::TestLog;
 use postrider_conformance::engine::clock;
 use postrider_conformance::engine::operating::{
     a_destination_that_is_away_shows, a_pause_waits_for_what_runs,
-    a_relay_is_known_and_says_when_its_subscription_is_removed, a_sleeping_relay_notices_its_operator,
-    a_try_under_suspicion_is_on_record, the_last_tries_show,
+    a_relay_is_known_and_says_when_its_subscription_is_removed, a_relay_that_still_counts_is_known,
+    a_sleeping_relay_notices_its_operator, a_try_under_suspicion_is_on_record, idle, the_last_tries_show,
 };
 use postrider_conformance::promises::{relays, replay_among_writers};
 use postrider_conformance::relay::{
@@ -22,8 +22,9 @@ use postrider_core::{
     OpenDeliveryQuery, Operate, OutboxSource, Replay, ReplayFrom, Severity, Sweep, Uuid,
 };
 use postrider_postgres::{Outbox, StoreOptions};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use support::{Pg, PgLog, server};
+use xtask::postgres::Cluster;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sleeping_relay_notices_a_replay_a_pause_and_a_resume() {
@@ -36,6 +37,43 @@ async fn a_relay_is_known_and_says_when_its_subscription_is_removed_by_force() {
     let log = Pg::default().pg_log(Clock::Database).await;
     a_relay_is_known_and_says_when_its_subscription_is_removed(&log.outbox, Arc::new(log.store.clone()))
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_that_still_counts_a_long_log_is_known_and_keeps_its_subscription() {
+    let log = Pg::default().pg_log(Clock::Database).await;
+    // It writes down what it counted.
+    let mut hand = log.pool.begin().await.expect("begin");
+    sqlx::query(log.sql("lock table {schema}.audit")).execute(&mut *hand).await.expect("a lock");
+    let counts = async || -> bool {
+        let waits = "select exists (select from pg_locks where not granted and relation = '{schema}.audit'::regclass)";
+        sqlx::query_scalar(log.sql(waits)).fetch_one(&log.pool).await.expect("locks")
+    };
+    let end = async { hand.rollback().await.expect("rollback") };
+    a_relay_that_still_counts_is_known(&log.outbox, Arc::new(log.store.clone()), counts, end).await;
+}
+
+/// Everything that its sessions send counts, on a server of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_relay_sends_at_most_one_statement_a_second() {
+    const WINDOW: Duration = Duration::from_secs(20);
+    let cluster =
+        Cluster::create(&[("log_statement", "all")]).expect("this test has a PostgreSQL of its own");
+    let address: PgConnectOptions = cluster.url("postgres").parse().expect("an address");
+    let log = Pg::default().log_on(address, Clock::Database).await;
+    let running = idle(&log.outbox, Arc::new(log.store.clone())).await;
+    let sent = || {
+        let lines = std::fs::read_to_string(cluster.log()).expect("the server's log");
+        let is_statement =
+            |line: &&str| line.contains("LOG:  statement: ") || line.contains("LOG:  execute ");
+        lines.lines().filter(is_statement).map(ToOwned::to_owned).collect::<Vec<String>>()
+    };
+    let before = sent().len();
+    assert!(before > 10, "{before}: what a relay does when it starts is logged");
+    tokio::time::sleep(WINDOW).await;
+    let sent = sent().split_off(before);
+    assert!((2..=WINDOW.as_secs() as usize).contains(&sent.len()), "{}: {sent:#?}", sent.len());
+    running.stop().await.expect("stopped");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -250,18 +250,24 @@ async fn what_a_publisher_puts_into_the_search_path_does_not_run_as_the_owner() 
          create operator {evil}.> (leftarg = bigint, rightarg = integer, function = {evil}.many)"
     ));
     connection.execute(sqlx::raw_sql(AssertSqlSafe(setup))).await.expect("set up");
+    let path = format!("set search_path = {evil}, pg_catalog");
+    connection.execute(sqlx::raw_sql(AssertSqlSafe(path))).await.expect("its path");
+    let ran = async || -> Vec<String> {
+        let ran = sqlx::query_scalar(AssertSqlSafe(format!("select as_whom from {evil}.ran")));
+        ran.fetch_all(&publisher.log.pool).await.expect("what ran")
+    };
+    // Whoever does not name a schema gets what lies there.
+    let bait = "select clock_timestamp(), 'a'::text || 'b'::text";
+    connection.execute(sqlx::raw_sql(bait)).await.expect("a function and an operator");
+    assert_eq!(ran().await, [role.as_str(), role], "what is called by its name alone is not ours");
     // Somebody sleeps: the bell is looked at.
     publisher.log.run("select setval('{schema}.bell', 9000000000000000)").await;
     let insert = format!(
-        "set search_path = {evil}, pg_catalog; \
-         insert into {schema}.event (event_type, aggregate_type, aggregate_id, payload, sequence, event_id, occurred_at) \
+        "insert into {schema}.event (event_type, aggregate_type, aggregate_id, payload, sequence, event_id, occurred_at) \
          values ('T', 'A', '1', '1', 0, pg_catalog.gen_random_uuid(), pg_catalog.now())"
     );
     connection.execute(sqlx::raw_sql(AssertSqlSafe(insert))).await.expect("insert");
-    let ran = sqlx::query(AssertSqlSafe(format!("select as_whom from {evil}.ran")))
-        .fetch_all(&publisher.log.pool)
-        .await;
-    let ran: Vec<String> = ran.expect("what ran").iter().map(|row| row.get(0)).collect();
+    let ran = ran().await;
     assert!(ran.iter().all(|whom| whom == role), "as {ran:?}");
     drop(connection);
     publisher.log.run(&format!("drop schema {evil} cascade")).await;

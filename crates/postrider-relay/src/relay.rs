@@ -247,13 +247,21 @@ impl<S: OutboxSource> Relay<S> {
             runtimes.push(Arc::new(shared.runtime(subscriber, sink)));
             subscriptions.push(subscription);
         }
+        let mut new = Vec::new();
         for subscription in &subscriptions {
             if store.subscribe(subscription).await? == Subscribed::New {
-                say_new(&*store, subscription, &self.owner).await;
+                new.push(subscription);
             }
         }
+        // First of all: to count a long log takes a while, and nobody may remove meanwhile what this relay is about to run.
         let mut reporter = Reporter::new(&store, &self.owner, &runtimes, changed);
         reporter.say().await;
+        let counting = async {
+            for subscription in new {
+                say_new(&*store, subscription, &self.owner).await;
+            }
+        };
+        reporter.say_during(counting).await;
         let health = Health::of(&runtimes);
         let mut managers = JoinSet::new();
         for runtime in runtimes {

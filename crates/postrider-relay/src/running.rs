@@ -13,8 +13,8 @@ use crate::wait;
 /// How long a report that is under way may take when the relay ends.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
-/// Completes when the process gets SIGTERM, SIGINT, or SIGHUP, which a terminal sends when it is closed. If SIGHUP was ignored at
-/// the start, as under `nohup`, it stays ignored.
+/// Completes when the process gets SIGTERM, SIGINT, or SIGHUP, which a terminal sends when it is closed. On Linux, a SIGHUP that was ignored
+/// at the start, as under `nohup`, stays ignored; other Unix systems do not tell, and it ends there.
 ///
 /// ```
 /// # async fn example(relay: postrider::Running) -> postrider::Result<()> {
@@ -40,7 +40,7 @@ pub async fn asked_to_end() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Whether this process ignores SIGHUP. Where the system does not tell, it does not.
+/// Whether this process ignores SIGHUP. Only Linux tells; elsewhere the answer is no.
 #[cfg(unix)]
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -18,8 +18,10 @@ pub(crate) async fn heartbeat(store: &SqliteStore, relay: &RelayReport) -> Resul
     let write = store.sql.query(statement!("heartbeat.sql")).bind(relay.id).bind(&relay.name);
     let write = write.bind(&relay.host).bind(relay.process).bind(&relay.version);
     write.bind(relay.runs_as_json()?).bind(now).execute(&mut tx, OP).await?;
-    let long_ago = now.saturating_sub(micros_of(RelayInfo::FORGOTTEN_AFTER));
-    store.sql.query(statement!("relays_forget.sql")).bind(long_ago).execute(&mut tx, OP).await?;
+    let (day, forget) =
+        (micros_of(RelayInfo::FORGOTTEN_AFTER), store.sql.query(statement!("relays_forget.sql")));
+    let forget = forget.bind(now.saturating_sub(day)).bind(now.saturating_add(day));
+    forget.execute(&mut tx, OP).await?;
     let known = known(store, &mut tx, now).await?;
     tx.commit().await.map_err(failed(OP))?;
     Ok(known)

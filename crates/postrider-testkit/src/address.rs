@@ -1,5 +1,6 @@
 //! The servers of the tests, as the environment names them.
 
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use sqlx::mysql::MySqlConnectOptions;
@@ -12,6 +13,11 @@ fn given(kind: Kind) -> String {
         let variable = kind.variable();
         panic!("{variable} must name a {kind}: run the tests with `cargo xtask test`, or set it")
     })
+}
+
+/// An address where nobody listens. No outgoing connection is given its port, as one that was free a moment ago may be.
+pub fn nobody() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], xtask::port::free().expect("a free port")))
 }
 
 /// The PostgreSQL, as `postgres://…`.

@@ -7,7 +7,6 @@ use postrider::store::{EventRef, PastAttempt, Store};
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
-use super::page::harmless;
 use crate::Failure;
 use crate::output::{self, Column, Table, Time};
 
@@ -82,7 +81,7 @@ pub(crate) fn text(attempts: &[AttemptView], width: Option<usize>) -> String {
     for (line, attempt) in lines.zip(attempts) {
         text.push_str(&format!("{INDENT}{line}\n"));
         if let Some(answer) = attempt.answer.as_ref().filter(|answer| last != Some(*answer)) {
-            text.push_str(&wrapped(&harmless(answer), width));
+            text.push_str(&wrapped(&output::plain(answer), width));
         }
         last = attempt.answer.as_ref();
     }

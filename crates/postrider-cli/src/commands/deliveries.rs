@@ -5,7 +5,6 @@ use postrider::store::{EventRef, EventState, State, StateQuery};
 use serde::Serialize;
 
 use super::attempts::{self, AttemptView};
-use super::page::harmless;
 use crate::Failure;
 use crate::database::SharedStore;
 use crate::output::{self, Time};
@@ -58,7 +57,9 @@ impl DeliveryView {
             None => String::new(),
         };
         let tries = output::count(u64::from(self.attempts), "attempt");
-        let by = |who: &Option<String>| who.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();
+        let by = |who: &Option<String>| {
+            who.as_ref().map(|who| format!(" by {}", output::plain(who))).unwrap_or_default()
+        };
         let mut what = match self.state {
             State::Pending => "not read yet".to_owned(),
             State::Processing => format!("in flight{}", by(&self.lease_owner)),
@@ -78,11 +79,11 @@ impl DeliveryView {
             }
             State::Discarded => format!("discarded by an operator after {tries}"),
         };
-        what = format!("  {}: {}, {what}\n", harmless(&self.subscription), self.state);
+        what = format!("  {}: {}, {what}\n", output::plain(&self.subscription), self.state);
         if self.error_code.is_some() || self.error_message.is_some() {
             let code = self.error_code.as_deref().unwrap_or("failed");
             let message = self.error_message.as_deref().unwrap_or("no message");
-            what.push_str(&format!("      {}: {}\n", harmless(code), harmless(message)));
+            what.push_str(&format!("      {}: {}\n", output::plain(code), output::plain(message)));
         }
         what.push_str(&attempts::text(&self.last_attempts, output::width()));
         what

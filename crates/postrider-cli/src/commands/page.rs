@@ -137,12 +137,7 @@ pub(crate) fn head(logged: &LoggedEvent) -> String {
     }
     let size = output::count(event.payload.as_bytes().len() as u64, "byte");
     lines.push(("payload", format!("{}, {size}", event.payload.content_type())));
-    lines.iter().map(|(name, value)| format!("{name:<10} {}\n", harmless(value))).collect()
-}
-
-/// A text from an event without anything that a terminal would obey.
-pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    lines.iter().map(|(name, value)| format!("{name:<10} {}\n", output::plain(value))).collect()
 }
 
 /// What an event says, byte for byte where it is JSON; other bytes in hexadecimal.
@@ -171,7 +166,7 @@ fn tree(chain: &Chain, now: OffsetDateTime) -> String {
     let mut text = "\ncauses and effects:\n".to_owned();
     let line = |logged: &LoggedEvent, mark: &str| {
         let event = &logged.event;
-        let name = harmless(&event.event_type);
+        let name = output::plain(&event.event_type);
         format!("{name}  {}  {} ago{mark}\n", event.event_id, output::since(event.recorded_at.min(now), now))
     };
     let mut depth = 0;

@@ -29,6 +29,7 @@ impl Progress {
 
     /// Shows how far it is. `step` is what is being done: a new one is said at once.
     pub(crate) fn show(&mut self, step: &str, rest: &str) {
+        let step = &*output::plain(step);
         let mut err = std::io::stderr().lock();
         // Whoever does not look does not stop the work.
         if self.terminal {

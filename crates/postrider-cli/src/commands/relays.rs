@@ -102,7 +102,7 @@ pub(crate) async fn run(config: &Config, arguments: Arguments) -> Result<bool, F
         text.push('\n');
     }
     for conflict in conflicts {
-        text.push_str(&format!("{conflict}\n"));
+        text.push_str(&format!("{}\n", output::plain(&conflict)));
     }
     output::print(&text)?;
     Ok(true)

@@ -76,7 +76,7 @@ impl Arguments {
 
     fn redraw(&self, status: &look::Status, pause: Duration) -> Result<(), Failure> {
         if self.json {
-            return output::line(serde_json::to_string(status)?);
+            return output::print(&format!("{}\n", serde_json::to_string(status)?));
         }
         let head = format!("{}, every {}", output::when(status.at.0), output::age(pause));
         let body = show::text(status, self.streams);

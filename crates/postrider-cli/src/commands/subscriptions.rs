@@ -59,7 +59,7 @@ impl Answer {
     }
 
     fn line(&self) -> Result<(), Failure> {
-        output::line(format!("{} {}", self.subscription, self.message))
+        output::line(output::plain(&format!("{} {}", self.subscription, self.message)))
     }
 }
 

@@ -190,7 +190,7 @@ fn others_told(
             return Err(section.problem(&key, what));
         };
         if read.iter().any(|(other, _)| *other == when) {
-            return Err(section.problem(&key, "this condition is there twice; it must be there once"));
+            return Err(section.problem(&key, "duplicate condition; conditions must be unique"));
         }
         read.push((when, known_targets(section, &key, to, notify)?));
     }

@@ -2,6 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::plain::plain;
 use crate::Failure;
 
 const GAP: &str = "  ";
@@ -129,11 +130,6 @@ impl Table {
         }
         widths
     }
-}
-
-/// A cell without line breaks and without anything that a terminal would obey.
-fn plain(cell: &str) -> String {
-    cell.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 /// A text in lines of this width, broken between words, so many at most; what is left out is shown by `…`.

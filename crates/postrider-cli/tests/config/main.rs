@@ -128,7 +128,7 @@ fn a_secret_file_that_is_empty_is_refused() {
     }
 }
 
-/// EventPage by itself; what is named wins over it.
+/// It is found by itself; what is named wins over it.
 #[test]
 fn a_file_in_this_folder_is_found_unless_one_is_named() {
     let folder = Folder::new();

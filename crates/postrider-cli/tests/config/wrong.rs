@@ -250,7 +250,7 @@ fn of_alerts() -> Cases {
         ),
         (
             "[[alert]]\npreset = \"ledger\"\nto_when = { \"unavailable_seconds > 60\" = [\"log\"], \"unavailable_seconds>60\" = [] }\n".into(),
-            &["alert[1].to_when", "this condition is there twice"],
+            &["alert[1].to_when", "duplicate condition; conditions must be unique"],
         ),
         (
             "[[alert]]\nwhen = \"dead > 1\"\nto_when = { \"dead > 1\" = [\"log\"] }\n".into(),

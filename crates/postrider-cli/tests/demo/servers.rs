@@ -186,16 +186,10 @@ async fn on_a_postgresql_it_keeps_the_same_promises_in_a_schema_of_its_own() {
     assert_eq!(schemas(&url).await, ["kept", "public"], "half a shop is removed");
 }
 
-/// An address where nobody listens.
-fn nobody() -> std::net::SocketAddr {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    free.expect("a port that was free")
-}
-
 #[test]
 fn a_server_that_will_not_do_is_said_so_without_its_password() {
     let folder = Folder::new();
-    let nobody = nobody();
+    let nobody = address::nobody();
     let away = format!("does not answer (host 127.0.0.1, port {}, database x)", nobody.port());
     for (address, code, part) in [
         (&*format!("mysql://root:hush@{nobody}"), 1, "does not answer"),

@@ -55,8 +55,7 @@ async fn a_database_that_cannot_be_used_is_a_finding_and_not_the_end() {
     found.assert("sink out", "ok", &["standard output"]);
 
     let file = fixture.settings(out);
-    let away = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let away = format!("postgres://user:planted-secret@{}/shop", away.expect("a port that was free"));
+    let away = format!("postgres://user:planted-secret@{}/shop", postrider_testkit::address::nobody());
     for (url, about, words) in [
         (away.as_str(), "database", &["does not answer", "start it"][..]),
         ("sqlite:/nowhere/at/all.db", "database", &[][..]),

@@ -18,8 +18,7 @@ async fn a_destination_that_is_away_is_bad_and_says_why() {
     let fixture = Fixture::new().await;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let open = listener.local_addr().expect("an address");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|taken| taken.local_addr());
-    let free = free.expect("a port that was free");
+    let free = postrider_testkit::address::nobody();
     let hook = |name: &str, url: String| format!("[sink.{name}]\ntype = \"http\"\nurl = \"{url}\"\n");
     let settings = [
         kafka(&free.to_string(), ""),

@@ -30,8 +30,10 @@ async fn a_replay_brings_everything_from_an_event_on_again(log: Log) {
     .await;
     let dry = log.run(&["replay", "out", "--event", &events[4], "--dry-run", "--json"]).json();
     assert_eq!((&dry["events"], &dry["counted"], &dry["dry_run"]), (&6.into(), &true.into(), &true.into()));
-    let text = log.run(&["replay", "out", "--since", "1h", "--dry-run"]).good();
-    assert!(text.contains("10 events (from ") && text.contains("nothing was changed"), "{text}");
+    for begin in [&["--since", "1h"][..], &["--since", "-5m"], &["--since=-5m"]] {
+        let text = log.run(&[&["replay", "out", "--dry-run"], begin].concat()).good();
+        assert!(text.contains("10 events (from ") && text.contains("nothing was changed"), "{text}");
+    }
     let sentence = log.run(&["replay", "out", "--event", &events[4]]).sentence(2);
     assert!(sentence.contains("6 events") && sentence.contains("pass --yes"), "{sentence}");
 

@@ -2,7 +2,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
 
+use postrider::Uuid;
+use postrider::store::{DeliveryChange, DeliveryFailure, RelayReport, RelayRun, Subscription};
 use serde_json::Value;
 
 use crate::support::log::{Log, Mess};
@@ -13,7 +16,10 @@ crate::on_both!(
     status_of_one_subscription_and_its_streams,
     a_long_backlog_is_estimated_and_marked,
     watching_goes_on_until_it_is_ended,
+    what_others_wrote_commands_no_terminal,
 );
+
+const LONG: Duration = Duration::from_secs(600);
 
 fn of<'a>(status: &'a Value, name: &str) -> &'a Value {
     let all = status["subscriptions"].as_array().expect("subscriptions");
@@ -96,4 +102,47 @@ async fn watching_goes_on_until_it_is_ended(log: Log) {
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.expect("kill").success());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// Names, reasons and hosts are what somebody chose: on a terminal they are letters, and one line.
+async fn what_others_wrote_commands_no_terminal(log: Log) {
+    const EVIL: &str = "a\u{1b}]0;b\u{7}\u{9b}2J\u{202e}c\nd\r";
+    for name in [EVIL, "mail"] {
+        log.store.subscribe(&Subscription::new(name)).await.expect("subscribe");
+    }
+    let report = |subscription: &str| RelayReport {
+        id: Uuid::now_v7(),
+        name: EVIL.to_owned(),
+        host: EVIL.to_owned(),
+        process: 1,
+        version: "1".to_owned(),
+        runs: vec![RelayRun { subscription: subscription.to_owned(), ..RelayRun::default() }],
+    };
+    let (one, two) = (report("mail"), report(EVIL));
+    for report in [&one, &two, &one] {
+        log.store.heartbeat(report).await.expect("a heartbeat");
+    }
+    let event = log.record("1", 1).await;
+    let mut lease = log.store.claim("mail", EVIL, LONG).await.expect("claim").expect("a lane");
+    log.settle(&mut lease, |_, event| {
+        Some(DeliveryChange::retrying(event, 1, LONG, DeliveryFailure::new("http_500", EVIL)))
+    })
+    .await;
+    let pause = log.run(&["subscriptions", "pause", EVIL, "--yes", "--who", EVIL, "--why", EVIL]);
+    let event = event.to_string();
+    for (said, shown) in [
+        (pause, "is paused; deliveries in flight finish"),
+        (log.run(&["status"]), "paused by a ]0;b  2J c d  since "),
+        (log.run(&["relays"]), "two relays are named a ]0;b  2J c d "),
+        (log.run(&["audit"]), "pause"),
+        (log.run(&["subscriptions", "list"]), "paused"),
+        (log.run(&["events", "show", &event]), "http_500: a ]0;b"),
+        (log.run(&["subscriptions", "resume", &format!("{EVIL}?")]), "there is no subscription"),
+    ] {
+        let text = said.out + &said.err;
+        assert!(text.contains(shown), "{shown}: {text:?}");
+        let obeyed = |letter: &char| letter.is_control() && *letter != '\n' || *letter == '\u{202e}';
+        assert_eq!(text.chars().find(obeyed), None, "{text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("d ")), "one line each: {text}");
+    }
 }

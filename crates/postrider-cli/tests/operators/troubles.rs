@@ -54,9 +54,7 @@ async fn a_schema_that_was_not_migrated_is_a_sentence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_away_is_a_sentence() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = taken.local_addr().expect("its address").port();
-    drop(taken);
+    let port = address::nobody().port();
     for (url, place) in [
         (
             format!("postgres://user:planted-password@127.0.0.1:{port}/shop"),

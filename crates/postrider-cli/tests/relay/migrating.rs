@@ -80,8 +80,7 @@ async fn only_what_the_database_lacks_is_printed_unless_all_is_asked_for() {
     let again =
         sqlx::raw_sql(AssertSqlSafe(pending)).execute(&fixture.pool).await.expect_err("it was run already");
     assert!(again.to_string().contains("is for the schema postrider at version 3"), "{again}");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let nowhere = format!("postgres://nobody@{}/nowhere", free.expect("a port that was free"));
+    let nowhere = format!("postgres://nobody@{}/nowhere", postrider_testkit::address::nobody());
     let (code, said) = fixture.run(&["migrate", "--print", "--store", &nowhere]);
     assert!(code == Some(1) && said.contains("--print --all"), "{said}");
 }

@@ -8,7 +8,7 @@ use postrider::store::{
     PastAttempt, Replay, ReplayFrom, ResolveDead, Settlement, State, Store, Subscription,
 };
 use postrider::testing::Destination;
-use postrider::{Failure, Received, Retry};
+use postrider::{Failure, Received, Relay, Retry, Running};
 use tokio::sync::Semaphore;
 
 use super::{OrderChanged, Seen, record, relay, until};
@@ -286,4 +286,43 @@ pub async fn a_relay_is_known_and_says_when_its_subscription_is_removed<S: Outbo
     until("it begins anew", async || seen.count() == 6).await;
     running.stop().await.expect("stopped");
     assert_eq!(known().await, [], "who ends says so");
+}
+
+/// A relay that starts is known before it counts what a new subscription will be sent, which may take long: nobody removes the subscription
+/// meanwhile but by force. `counts` says whether it is about to write down what it counted, and `end` lets it.
+pub async fn a_relay_that_still_counts_is_known<S: Source>(
+    outbox: &S,
+    operator: Arc<dyn Store>,
+    counts: impl AsyncFnMut() -> bool,
+    end: impl Future<Output = ()>,
+) {
+    for version in 1..=3 {
+        record(outbox, "a", version).await;
+    }
+    let seen = Seen::default();
+    let notes = seen.clone();
+    let handler = move |event: Received<OrderChanged>| {
+        notes.note(&event);
+        async {}
+    };
+    let relay = relay(outbox).lease(Duration::from_secs(120)).owner("night-1");
+    let starting = tokio::spawn(relay.subscribe("s", |s| s.on(handler)).start());
+    until("it counts", counts).await;
+    let error = operator.remove("s", false).await.expect_err("a relay is about to run it");
+    assert!(error.message().contains("night-1"), "{error}");
+    assert_eq!(seen.count(), 0, "it has not begun to deliver");
+    end.await;
+    let running = starting.await.expect("it starts").expect("started");
+    until("all three", async || seen.count() == 3).await;
+    running.stop().await.expect("stopped");
+}
+
+/// A relay with the default settings that has delivered an event, has given its lane back, and has nothing to do.
+pub async fn idle<S: Source>(outbox: &S, operator: Arc<dyn Store>) -> Running {
+    let relay = Relay::new(outbox).subscribe("s", |s| s.on(|_: Received<OrderChanged>| async {}));
+    let running = relay.start().await.expect("started");
+    let event = record(outbox, "a", 1).await;
+    running.delivered("s", event, super::PATIENCE).await.expect("delivered");
+    until("its lane is given back", async || !is_held(&*operator).await).await;
+    running
 }

@@ -56,7 +56,8 @@ pub async fn a_relay_is_known_by_what_it_said_last_until_it_ends(harness: &dyn H
     assert_eq!(store.heartbeat(&nameless).await.expect_err("no name").kind(), ErrorKind::Invalid);
 }
 
-/// A relay that misses its reports is gone, and forgotten after a day; one whose report is of the future is not there.
+/// A relay that misses its reports is gone, and forgotten after a day; one whose report is of the future is not there, and
+/// forgotten as well.
 pub async fn a_relay_that_misses_its_reports_is_gone(harness: &dyn Harness) {
     let (log, clock) = log_with_clock(harness).await;
     let (store, operator) = (log.store(), log.store());
@@ -75,6 +76,11 @@ pub async fn a_relay_that_misses_its_reports_is_gone(harness: &dyn Harness) {
     assert_eq!((known.len(), names(&*operator).await), (1, vec![("alive".into(), true)]));
     clock.set(clock.now() - RelayInfo::FORGOTTEN_AFTER);
     assert_eq!(names(&*operator).await, [("alive".into(), false)], "the database was set back");
+    clock.set(clock.now() - SECOND);
+    assert_eq!(names(&*operator).await, [], "by more than a day: whoever is there says so again");
+    assert_eq!(store.heartbeat(&report("later", &[])).await.expect("heartbeat").len(), 1);
+    clock.advance(SECOND * 3);
+    assert_eq!(names(&*operator).await, [("later".into(), true)], "it is not kept for later");
 }
 
 /// What a live relay has is removed by force only, though nobody holds a lane of it.

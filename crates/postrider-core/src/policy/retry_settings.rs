@@ -148,7 +148,7 @@ impl FromStr for Retry {
                 return Err(invalid(format!("{part:?} must have a name, as in max_attempts=10")));
             };
             if seen.contains(&name) {
-                return Err(invalid(format!("{name} must be there once")));
+                return Err(invalid(format!("{name} must be given only once")));
             }
             seen.push(name);
             settings.set(name, value)?;
@@ -240,7 +240,7 @@ mod tests {
             ("5s", "must have a name"),
             ("jitter=much", "jitter must be a number"),
             ("max_attempts=1.5", "must be a whole number"),
-            ("every=1s, every=2s", "every must be there once"),
+            ("every=1s, every=2s", "every must be given only once"),
         ] {
             let error = line.parse::<Retry>().expect_err(line);
             assert!(error.message().contains(what), "{error}");

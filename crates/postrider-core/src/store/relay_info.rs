@@ -90,9 +90,10 @@ impl RelayInfo {
         (now - seen_at).unsigned_abs() < Self::GONE_AFTER
     }
 
-    /// Whether it disappeared so long ago that it is listed no more, by the store's clock.
+    /// Whether it disappeared so long ago that it is listed no more, by the store's clock. One that was seen so far in the future disappeared
+    /// before the clock was set back.
     pub fn is_forgotten(seen_at: OffsetDateTime, now: OffsetDateTime) -> bool {
-        now - seen_at > Self::FORGOTTEN_AFTER
+        (now - seen_at).unsigned_abs() > Self::FORGOTTEN_AFTER
     }
 
     /// Whether both run at the same time. A relay that was killed and restarted still looks alive for a moment, and does not count as two.
@@ -187,6 +188,17 @@ mod tests {
         assert!(!relay(61, now).attends("mail"));
         assert!(!relay(0, now).attends("other"));
         assert!(!RelayInfo::is_live(now + Duration::from_secs(3600), now), "seen in the future");
+    }
+
+    #[test]
+    fn a_relay_that_was_seen_too_long_ago_or_too_far_in_the_future_is_forgotten() {
+        let (day, second) = (RelayInfo::FORGOTTEN_AFTER, Duration::from_secs(1));
+        let now = OffsetDateTime::UNIX_EPOCH + day * 9;
+        for (seen_at, forgotten) in
+            [(now - day, false), (now - day - second, true), (now + day, false), (now + day + second, true)]
+        {
+            assert_eq!(RelayInfo::is_forgotten(seen_at, now), forgotten, "{seen_at}");
+        }
     }
 
     #[test]

@@ -175,6 +175,14 @@ impl Reporter {
         }
     }
 
+    /// Goes on saying how it is until `work` has ended.
+    pub(crate) async fn say_during(&mut self, work: impl Future<Output = ()>) {
+        tokio::pin!(work);
+        while tokio::time::timeout(RelayInfo::EVERY, &mut work).await.is_err() {
+            self.say().await;
+        }
+    }
+
     /// Says once how it is.
     pub(crate) async fn say(&mut self) {
         self.report.runs = self.runtimes.iter().map(|runtime| run(runtime)).collect();

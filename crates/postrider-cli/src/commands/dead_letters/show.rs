@@ -6,7 +6,7 @@ use postrider::kafka::DeadLetter;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::super::page::{harmless, payload_raw, payload_text};
+use super::super::page::{payload_raw, payload_text};
 use super::{LetterView, NOBODY, Place, failed};
 use crate::Failure;
 use crate::config::Config;
@@ -91,5 +91,5 @@ fn lines(letter: &DeadLetter, payload_bytes: usize) -> String {
     lines.extend(letter.time.map(|time| ("died", output::when(time))));
     lines.push(("requeued", if letter.requeued { "yes" } else { "no" }.to_owned()));
     lines.push(("payload", output::count(payload_bytes as u64, "byte")));
-    lines.iter().map(|(name, value)| format!("{name:<10} {}\n", harmless(value))).collect()
+    lines.iter().map(|(name, value)| format!("{name:<10} {}\n", output::plain(value))).collect()
 }

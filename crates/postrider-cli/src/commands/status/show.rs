@@ -31,19 +31,20 @@ pub(crate) fn text(status: &Status, streams: bool) -> String {
 
 /// What a person should know of a subscription besides its numbers: a line each.
 fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
-    let name = &each.subscription;
+    let name = &output::plain(&each.subscription);
     let mut notes = Vec::new();
     if let Some(pause) = &each.pause {
-        let why = pause.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        notes.push(format!("{name}: paused by {} since {}{why}\n", pause.who, output::when(pause.since.0)));
+        let why = pause.why.as_ref().map(|why| format!(": {}", output::plain(why))).unwrap_or_default();
+        let who = output::plain(&pause.who);
+        notes.push(format!("{name}: paused by {who} since {}{why}\n", output::when(pause.since.0)));
     }
     if !each.run {
         let last = match &each.last_relay {
             None => String::new(),
             Some(relay) => format!(
                 "; {} on {} disappeared {} ago without stopping",
-                relay.name,
-                relay.host,
+                output::plain(&relay.name),
+                output::plain(&relay.host),
                 output::since(relay.seen_at.0, now)
             ),
         };
@@ -54,7 +55,7 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
         notes.push(format!(
             "{name}: its destination has been unavailable since {}, next try {probe}; its events wait and lose no attempts: {}\n",
             output::when(away.since.0),
-            away.reason
+            output::plain(&away.reason)
         ));
     }
     if let (SubscriptionState::WaitingForRetry, Some(at)) = (each.state, &each.next_retry_at) {
@@ -69,7 +70,7 @@ fn notes(each: &SubscriptionStatus, now: OffsetDateTime) -> Vec<String> {
         notes.push(format!("{name}: changing from {lanes} to {next} lanes\n"));
     }
     if let Some(replay) = &each.paused_for_replay {
-        notes.push(format!("{}: {}\n", replay.what(name), Unfinished::remedy(name)));
+        notes.push(format!("{}: {}\n", output::plain(&replay.what(name)), Unfinished::remedy(name)));
     }
     notes
 }
