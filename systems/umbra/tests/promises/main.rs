@@ -12,6 +12,7 @@ mod licences;
 mod nights;
 mod operations;
 mod orders;
+mod pages;
 mod processes;
 mod refusals;
 mod requests;
