@@ -19,6 +19,10 @@ create table if not exists billing.subscriptions (
     retry_count integer not null default 0,
     cancel_at_period_end boolean not null default false
 );
+-- A guild pays once: a second subscription must wait until the first has ended. One that is suspended rests for good, and does not count;
+-- one that ends with its period counts until then.
+create unique index if not exists one_live_subscription on billing.subscriptions (guild_id)
+    where status in ('pending', 'active', 'past_due');
 
 -- An attempt without a result is open: written before the charge, so that its id can be the gateway's idempotency key. `plan_code` is what
 -- is charged, `grants` the plan that a payment keeps going. Of a subscription that has ended, the attempt is `refunded` or `void`.

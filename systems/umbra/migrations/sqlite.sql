@@ -12,6 +12,8 @@ create table if not exists billing_subscriptions (
     retry_count integer not null default 0,
     cancel_at_period_end boolean not null default false
 );
+create unique index if not exists one_live_subscription on billing_subscriptions (guild_id)
+    where status in ('pending', 'active', 'past_due');
 
 create table if not exists billing_payment_attempts (
     id blob primary key,

@@ -25,6 +25,11 @@ pub fn price(plan: &str) -> Option<i64> {
     PLANS.iter().zip(PRICES).find(|(name, _)| **name == plan).map(|(_, price)| price)
 }
 
+/// Refuses a plan that nobody pays for: a subscription to it would be charged 0 every period.
+pub fn paid_for(plan: &str) -> Result<(), Refusal> {
+    if price(plan).is_some_and(|price| price > 0) { Ok(()) } else { Err(Refusal::NotPaidFor) }
+}
+
 /// Why Billing refuses what a user asks for. Asked again, it answers the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
@@ -32,6 +37,12 @@ pub enum Refusal {
     NoSuchKey,
     /// The id of the key is somebody else's, or was deleted.
     KeyIdTaken,
+    /// The plan is not one that is paid for.
+    NotPaidFor,
+    /// The subscription is known, and was ordered otherwise.
+    OrderedOtherwise,
+    /// The guild has a subscription that has not ended.
+    GuildSubscribed,
 }
 
 impl fmt::Display for Refusal {
@@ -39,6 +50,15 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Self::NoSuchKey => "billing_key_id must be a key of this user that was not deleted",
             Self::KeyIdTaken => "billing_key_id is taken; a new key must have a new id",
+            Self::NotPaidFor => {
+                "plan_code must be a plan that is paid for; to pay no more, cancel the subscription"
+            }
+            Self::OrderedOtherwise => {
+                "subscription_id is taken by another order; a new subscription must have a new id"
+            }
+            Self::GuildSubscribed => {
+                "the guild has a subscription; it must have ended before another one begins"
+            }
         })
     }
 }
@@ -104,10 +124,11 @@ pub trait Subscriptions: Send {
     fn add_key(&mut self, key: Uuid, user: UserId) -> impl Future<Output = Answer<bool>> + Send;
     /// Whether a user has this key, and it was not deleted.
     fn has_key(&mut self, key: Uuid, user: UserId) -> impl Future<Output = Answer<bool>> + Send;
-    /// Marks a key as deleted, and returns whose it was; nothing if it was deleted before.
-    fn delete_key(&mut self, key: Uuid) -> impl Future<Output = Answer<Option<UserId>>> + Send;
-    /// Writes the key, the pending subscription and its open attempt. Skips a subscription that exists. The key stays as it is until the
-    /// transaction ends; one that the user does not have is refused.
+    /// Marks a key of a user as deleted. False if the user has no such key, or it was deleted before.
+    fn delete_key(&mut self, key: Uuid, user: UserId) -> impl Future<Output = Answer<bool>> + Send;
+    /// Writes the key, the pending subscription and its open attempt. Skips a subscription that exists, and refuses it if it was ordered
+    /// otherwise; refuses a second one for a guild whose first has not ended. The key stays as it is until the transaction ends; one that
+    /// the user does not have is refused.
     fn open(
         &mut self,
         order: &Order,
@@ -124,6 +145,11 @@ pub trait Subscriptions: Send {
     ) -> impl Future<Output = Answer<bool>> + Send;
     /// The open attempts that were written at this time or before.
     fn open_attempts(&mut self, before: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
+    /// The open attempt of a subscription.
+    fn open_attempt_of(
+        &mut self,
+        id: SubscriptionId,
+    ) -> impl Future<Output = Answer<Option<OpenAttempt>>> + Send;
     /// The subscriptions whose next charge is due: at the end of the period, and a day after each failure.
     fn due(&mut self, now: Timestamp) -> impl Future<Output = Answer<Vec<SubscriptionId>>> + Send;
     /// Whether the next charge of this subscription is due, as it is now.

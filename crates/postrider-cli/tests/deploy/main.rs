@@ -4,6 +4,7 @@ mod kubernetes;
 mod query;
 mod relay;
 mod schema;
+mod systems;
 mod yaml;
 
 use std::collections::BTreeSet;

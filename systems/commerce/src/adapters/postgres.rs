@@ -1,5 +1,6 @@
 //! The unit of work on PostgreSQL: one transaction for the change and the events that say so.
 
+use postrider::ErrorKind;
 use postrider::postgres::Outbox;
 use sqlx::{PgPool, Postgres, Row, Transaction};
 
@@ -35,6 +36,14 @@ pub struct PgUnit {
     tx: Transaction<'static, Postgres>,
     outbox: Outbox,
     encoding: Encoding,
+}
+
+/// An event that no store can keep is refused for good: to ask again does not help.
+fn unpublished(error: postrider::Error) -> Refusal {
+    match error.kind() {
+        ErrorKind::Invalid => Refusal::Invalid(error.message().to_owned()),
+        _ => Refusal::failed(error),
+    }
 }
 
 impl Units for PgUnits {
@@ -100,8 +109,7 @@ impl Unit for PgUnit {
                 select $1, id, $3, price from products where id = $2 returning price";
             let line = sqlx::query_scalar(sql).bind(order).bind(product_id).bind(quantity);
             let price: Option<Won> = line.fetch_optional(&mut *self.tx).await.map_err(Refusal::failed)?;
-            let missing = || Refusal::Missing(format!("there is no product {product_id}"));
-            priced.push((*quantity, price.ok_or_else(missing)?));
+            priced.push((*quantity, price.ok_or_else(|| Refusal::no_product(*product_id))?));
         }
         order::amount(&priced).ok_or_else(Refusal::too_expensive)?;
         Ok(order)
@@ -128,8 +136,8 @@ impl Unit for PgUnit {
     }
 
     async fn publish(&mut self, event: DomainEvent) -> Answer<()> {
-        let event = (self.encoding)(&event).map_err(Refusal::failed)?;
-        self.outbox.record(&mut self.tx, &event).await.map(drop).map_err(Refusal::failed)
+        let event = (self.encoding)(&event).map_err(unpublished)?;
+        self.outbox.record(&mut self.tx, &event).await.map(drop).map_err(unpublished)
     }
 
     async fn commit(self) -> Answer<()> {

@@ -9,6 +9,9 @@ pub async fn add(units: &impl Units, name: &str, price: Won, stock: i32) -> Answ
     if price < 0 || stock < 0 {
         return Err(Refusal::Invalid("the price and the stock of a product must be 0 or more".to_owned()));
     }
+    if name.contains('\0') {
+        return Err(Refusal::Invalid("the name of a product must not contain a NUL character".to_owned()));
+    }
     let mut unit = units.begin().await?;
     let product = unit.add_product(name, price, stock).await?;
     unit.commit().await?;
@@ -32,7 +35,7 @@ pub async fn view(
         Some(product) => product,
         None => {
             let product = unit.product(product_id).await?;
-            product.ok_or_else(|| Refusal::Missing(format!("there is no product {product_id}")))?
+            product.ok_or_else(|| Refusal::no_product(product_id))?
         }
     };
     unit.add_view(product_id, user_id).await?;

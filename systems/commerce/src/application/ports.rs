@@ -20,6 +20,11 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// A product that the shop does not have.
+    pub fn no_product(product: ProductId) -> Self {
+        Self::Missing(format!("there is no product {product}"))
+    }
+
     /// An order that costs more than an amount can say.
     pub fn too_expensive() -> Self {
         Self::Invalid(format!("the order must not cost more than {} won", Won::MAX))

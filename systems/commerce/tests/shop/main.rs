@@ -13,6 +13,7 @@ mod logs;
 mod outage;
 mod publishing;
 mod relay;
+mod requests;
 mod settings;
 mod topic;
 mod tuning;

@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod delivery;
 pub mod discord;
+pub mod events;
 pub mod nightly;
 pub mod postgres;
 pub mod sqlite;

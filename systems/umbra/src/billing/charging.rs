@@ -6,13 +6,17 @@
 
 use std::future::Future;
 
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use uuid::Uuid;
 
-use crate::billing::{Order, price};
+use crate::billing::{Order, paid_for, price};
 use crate::contracts::{Answer, AttemptId, SubscriptionId, Timestamp};
 
 /// How long an attempt stays with the process that wrote it, in seconds. After that the worker takes it over.
 pub const GRACE: Timestamp = 60;
+/// How many charges of a tick are made at once, so that a gateway that hangs does not hold up the next one for as long as all of them take.
+pub const AT_ONCE: usize = 8;
 
 /// An attempt without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +42,8 @@ pub trait Gateway: Sync {
 
 /// The accounts. Each call is one transaction.
 pub trait Accounts: Sync {
-    /// Opens a subscription with its first attempt, unless it exists.
+    /// Opens a subscription with its first attempt, unless it exists. Refuses one that is known otherwise, a guild that has a subscription
+    /// already, and a key that the user does not have.
     fn open(
         &self,
         order: &Order,
@@ -49,6 +54,9 @@ pub trait Accounts: Sync {
     fn open_due(&self, now: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
     /// The attempts without a result that were opened at this time or before.
     fn open_attempts(&self, before: Timestamp) -> impl Future<Output = Answer<Vec<OpenAttempt>>> + Send;
+    /// The attempt of a subscription without a result.
+    fn open_attempt_of(&self, id: SubscriptionId)
+    -> impl Future<Output = Answer<Option<OpenAttempt>>> + Send;
     /// Takes the result of an attempt. False if the subscription has ended and the money must be given back.
     fn settle(
         &self,
@@ -70,9 +78,9 @@ pub async fn subscribe(
     gateway: &impl Gateway,
 ) -> Answer<String> {
     let id = order.subscription_id;
+    paid_for(&order.plan_code)?;
     accounts.open(order, Uuid::new_v4(), now).await?;
-    let open = accounts.open_attempts(Timestamp::MAX).await?;
-    for attempt in open.iter().filter(|attempt| attempt.subscription_id == id) {
+    if let Some(attempt) = accounts.open_attempt_of(id).await? {
         charge(attempt, now, accounts, gateway).await?;
     }
     accounts.status(id).await?.ok_or_else(|| "the subscription is gone".into())
@@ -82,16 +90,19 @@ pub async fn subscribe(
 pub async fn charge_due(now: Timestamp, accounts: &impl Accounts, gateway: &impl Gateway) -> Answer<usize> {
     let mut open = accounts.open_attempts(now - GRACE).await?;
     open.extend(accounts.open_due(now).await?);
+    let count = open.len();
+    let charges = open.into_iter().map(|attempt| charge(attempt, now, accounts, gateway));
+    let mut charged = stream::iter(charges).buffer_unordered(AT_ONCE);
     let mut failed = None;
-    for attempt in &open {
+    while let Some(done) = charged.next().await {
         // One that can't be charged now stays open, and stops no other.
-        failed = charge(attempt, now, accounts, gateway).await.err().or(failed);
+        failed = done.err().or(failed);
     }
-    failed.map_or(Ok(open.len()), Err)
+    failed.map_or(Ok(count), Err)
 }
 
 async fn charge(
-    attempt: &OpenAttempt,
+    attempt: OpenAttempt,
     now: Timestamp,
     accounts: &impl Accounts,
     gateway: &impl Gateway,

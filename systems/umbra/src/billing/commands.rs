@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::billing::charging::OpenAttempt;
-use crate::billing::{Refusal, Subscription, Subscriptions, price};
+use crate::billing::{Refusal, Subscription, Subscriptions, paid_for, price};
 use crate::contracts::{
     Answer, BillingKeyDeleted, BillingKeyIssued, PlanDowngraded, PlanUpgraded, SubscriptionCanceled,
     SubscriptionId, Timestamp, UserId,
@@ -17,14 +17,17 @@ pub async fn issue_key(billing_key_id: Uuid, user_id: UserId, all: &mut impl Sub
     if all.has_key(billing_key_id, user_id).await? { Ok(()) } else { Err(Refusal::KeyIdTaken.into()) }
 }
 
-/// Deletes a key; whether there was one.
-pub async fn delete_key(billing_key_id: Uuid, all: &mut impl Subscriptions) -> Answer<bool> {
-    let Some(user_id) = all.delete_key(billing_key_id).await? else { return Ok(false) };
+/// Deletes a key of a user; whether there was one.
+pub async fn delete_key(billing_key_id: Uuid, user_id: UserId, all: &mut impl Subscriptions) -> Answer<bool> {
+    if !all.delete_key(billing_key_id, user_id).await? {
+        return Ok(false);
+    }
     all.publish(BillingKeyDeleted { user_id, billing_key_id }).await?;
     Ok(true)
 }
 
-/// Cancels a subscription, at once or at the end of its period; whether there was one to cancel. One that has not begun ends at once.
+/// Cancels a subscription, at once or at the end of its period; whether there was one to cancel. One that has not begun ends at once. To
+/// cancel at the end of the period again changes nothing and tells nobody.
 pub async fn cancel(
     id: SubscriptionId,
     cancel_at_period_end: bool,
@@ -35,6 +38,9 @@ pub async fn cancel(
     let Some(mut subscription) = found else { return Ok(false) };
     let cancel_at_period_end = cancel_at_period_end && !is_pending(&subscription);
     if cancel_at_period_end {
+        if subscription.cancel_at_period_end {
+            return Ok(true);
+        }
         subscription.cancel_at_period_end = true;
     } else {
         "canceled".clone_into(&mut subscription.status);
@@ -44,8 +50,10 @@ pub async fn cancel(
     Ok(true)
 }
 
-/// Changes the plan; whether there was a subscription and it had another plan. The new price counts from the next charge on.
+/// Changes the plan; whether there was a subscription and it had another plan. The new price counts from the next charge on. A plan that
+/// costs nothing is refused: whoever wants it cancels.
 pub async fn change_plan(id: SubscriptionId, plan: &str, all: &mut impl Subscriptions) -> Answer<bool> {
+    paid_for(plan)?;
     let found = all.find(id).await?.filter(lives);
     let Some(mut subscription) = found.filter(|found| found.plan_code != plan) else { return Ok(false) };
     let old_plan = std::mem::replace(&mut subscription.plan_code, plan.to_owned());

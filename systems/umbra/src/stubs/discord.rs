@@ -1,5 +1,5 @@
 //! The stub of Discord: sends dispatches to the bot when it is asked to, and keeps one direct message for each nonce, in the order of
-//! arrival.
+//! arrival, and what alerts tell the channel of the operators.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,6 +32,9 @@ pub struct Figures {
     pub most_at_once: u64,
     /// The messages.
     pub messages: Vec<Message>,
+    /// The texts that the operators were told.
+    #[serde(default)]
+    pub alerts: Vec<String>,
 }
 
 impl Figures {
@@ -83,11 +86,12 @@ impl Discord {
         self.channel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its routes: `POST /dm`, `POST /dispatch` (a dispatch, `t` and `d`, that the bot gets; the answer is the bot's), `POST /control`,
+    /// Its routes: `POST /dm`, `POST /alerts`, `POST /dispatch` (a dispatch, `t` and `d`, that the bot gets; the answer is the bot's), `POST /control`,
     /// `GET /figures`.
     pub fn router(self) -> Router {
         Router::new()
             .route("/dm", post(take))
+            .route("/alerts", post(alert))
             .route("/dispatch", post(dispatch))
             .route("/control", post(control))
             .route("/figures", get(async |State(discord): State<Self>| Json(discord.figures())))
@@ -127,6 +131,18 @@ async fn take(State(discord): State<Discord>, Json(message): Json<Message>) -> S
     tokio::time::sleep(delay).await;
     discord.gate.pass().await;
     discord.channel().under_way -= 1;
+    StatusCode::OK
+}
+
+/// What a webhook of alerts tells.
+#[derive(Debug, Deserialize)]
+struct Alert {
+    text: String,
+}
+
+async fn alert(State(discord): State<Discord>, Json(alert): Json<Alert>) -> StatusCode {
+    println!("alert: {}", alert.text);
+    discord.channel().figures.alerts.push(alert.text);
     StatusCode::OK
 }
 

@@ -24,6 +24,9 @@ pub struct Figures {
     /// How many charges were given back.
     #[serde(default)]
     pub refunds: u64,
+    /// The most charges that were under way at once.
+    #[serde(default)]
+    pub most_at_once: u64,
     /// How much was taken and not given back, in won.
     pub won: i64,
 }
@@ -58,6 +61,7 @@ enum Charged {
 struct Books {
     results: BTreeMap<String, Charged>,
     figures: Figures,
+    under_way: u64,
     refuse: bool,
     down: bool,
     lose: bool,
@@ -157,9 +161,12 @@ async fn charge(State(toss): State<Toss>, headers: HeaderMap, Json(charge): Json
         if books.down {
             return away();
         }
+        books.under_way += 1;
+        books.figures.most_at_once = books.figures.most_at_once.max(books.under_way);
         (books.charge(key, charge.amount), books.lose)
     };
     toss.gate.pass().await;
+    toss.books().under_way -= 1;
     match taken {
         _ if lose => away(),
         true => (StatusCode::OK, Json(json!({ "status": "DONE" }))),

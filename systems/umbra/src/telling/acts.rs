@@ -121,7 +121,7 @@ pub(super) async fn everything_else(story: &mut Story, stage: &Stage) {
     let later = json!({ "cancel_at_period_end": true });
     stage.post(&at(&format!("subscriptions/{subscription}/cancel")), later).await;
     stage.quiet().await;
-    let deleted = stage.delete(&at(&format!("billing-keys/{key}"))).await;
+    let deleted = stage.delete(&at(&format!("billing-keys/{key}?user_id={user}"))).await;
     story.equal("The key of two subscriptions is deleted", deleted, 200);
     // Both rest before the clock is turned: the one that ends with its period would be canceled otherwise.
     stage.quiet().await;

@@ -3,8 +3,9 @@
 use postrider::Uuid;
 use postrider_testkit::until;
 use umbra::contracts::*;
+use umbra::stubs;
 
-use crate::world::World;
+use crate::world::{World, serve};
 
 impl World {
     /// The conditions that fire now, with their subscriptions.
@@ -79,4 +80,28 @@ async fn one_attempt_on_average_is_quiet_and_more_are_not() {
         assert_eq!(world.firing(), firing, "{attempt} attempts");
         world.make_due().await;
     }
+}
+
+/// U13: the Compose file tells the operators by a process that takes what alerts say.
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_the_compose_file_names_takes_alerts() {
+    const COMPOSE: &str = include_str!("../../compose.yaml");
+    let world = World::asleep().await;
+    let discord = stubs::discord::Discord::default();
+    let address = serve(discord.clone().router()).await;
+    let mut lines = COMPOSE.lines().filter_map(|line| line.trim().strip_prefix("ALERT_URL: "));
+    let url = lines.next().expect("a line").replace("http://discord:8080", &address);
+    assert!(url.starts_with(&address), "{url}");
+    assert!(
+        COMPOSE.contains(r#"discord: { <<: *umbra, command: ["umbra", "stub-discord"]"#),
+        "it is started"
+    );
+    assert!(COMPOSE.contains(r#"command: ["postrider", "alerts", "run", "#), "somebody tells it");
+    let mut test = world.postrider_command(&["alerts", "test"]);
+    let output = tokio::task::spawn_blocking(move || test.env("ALERT_URL", url).output().expect("it runs"));
+    let output = output.await.expect("no panic");
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{text}");
+    let told = discord.figures();
+    assert!(!told.alerts.is_empty() && told.messages.is_empty(), "{told:?}");
 }

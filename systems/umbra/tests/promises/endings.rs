@@ -49,7 +49,7 @@ impl Ending {
             Self::BotKicked => {
                 world.publish(BotKicked { guild_id }).await;
             }
-            Self::KeyDeleted => assert!(world.service.delete_key(key).await.expect("deleted")),
+            Self::KeyDeleted => assert!(world.delete_key(key).await),
         }
         world.quiet().await;
     }

@@ -51,7 +51,7 @@ async fn a_key_that_is_issued_twice_has_one_event() {
         assert_eq!(fault.downcast_ref(), Some(&Refusal::KeyIdTaken), "{fault}");
     };
     taken(Uuid::new_v4()).await;
-    assert!(world.service.delete_key(key).await.expect("deleted"));
+    assert!(world.delete_key(key).await);
     taken(user).await;
     let issued = "select payload ->> 'user_id' from events.event where event_type = 'BillingKeyIssued'";
     assert_eq!(world.all::<String>(issued).await, [user.to_string()]);
@@ -62,15 +62,15 @@ async fn a_key_that_is_issued_twice_has_one_event() {
 #[tokio::test]
 async fn a_key_that_is_deleted_while_it_is_used_pays_for_nothing() {
     let world = World::new().await;
-    let key = Uuid::new_v4();
-    world.service.issue_key(key, Uuid::new_v4()).await.expect("issued");
+    let (key, user) = (Uuid::new_v4(), Uuid::new_v4());
+    world.service.issue_key(key, user).await.expect("issued");
     let order = world.order(Uuid::new_v4(), Some(key)).await;
 
     let mut tx = world.db.begin().await.expect("a transaction");
     let unit = &mut UnitOfWork::Command(&world.outbox, &mut tx);
     unit.open(&order, Uuid::new_v4(), world.began).await.expect("opened");
     let service = world.service.clone();
-    let deletion = tokio::spawn(async move { service.delete_key(key).await });
+    let deletion = tokio::spawn(async move { service.delete_key(key, user).await });
     until("the deletion waits, or has ended", async || {
         deletion.is_finished() || world.one::<i64>(WAITING).await == 1
     })
@@ -82,11 +82,11 @@ async fn a_key_that_is_deleted_while_it_is_used_pays_for_nothing() {
     assert_eq!(world.subscription(order.subscription_id).await.0, "canceled");
 
     let key = Uuid::new_v4();
-    world.service.issue_key(key, Uuid::new_v4()).await.expect("issued");
+    world.service.issue_key(key, user).await.expect("issued");
     let order = world.order(Uuid::new_v4(), Some(key)).await;
     let mut tx = world.db.begin().await.expect("a transaction");
     let unit = &mut UnitOfWork::Command(&world.outbox, &mut tx);
-    assert!(commands::delete_key(key, unit).await.expect("deleted"));
+    assert!(commands::delete_key(key, user, unit).await.expect("deleted"));
     let (service, began) = (world.service.clone(), world.began);
     let opening = tokio::spawn(async move { service.open(&order, Uuid::new_v4(), began).await });
     until("the opening waits, or has ended", async || {

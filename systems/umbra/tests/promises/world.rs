@@ -122,6 +122,13 @@ impl World {
         Order { subscription_id, guild_id, user_id, billing_key_id: key, plan_code }
     }
 
+    /// Deletes a billing key by its user; whether there was one.
+    pub(crate) async fn delete_key(&self, key: Uuid) -> bool {
+        let sql = "select user_id from billing.billing_keys where id = $1";
+        let user = sqlx::query_scalar(sql).bind(key).fetch_one(&self.db).await.expect("a user");
+        self.service.delete_key(key, user).await.expect("an answer")
+    }
+
     /// Waits until every subscription is done with every event.
     pub(crate) async fn quiet(&self) {
         let sql = "select not exists (select 1 from events.event_state where state not in ('done', 'dead', 'discarded'))
@@ -232,11 +239,16 @@ impl World {
     }
 
     fn run_postrider(&self, arguments: &[&str]) -> std::process::Output {
+        self.postrider_command(arguments).output().expect("postrider runs")
+    }
+
+    /// The binary `postrider` with the settings of Umbra.
+    pub(crate) fn postrider_command(&self, arguments: &[&str]) -> std::process::Command {
         let settings = concat!(env!("CARGO_MANIFEST_DIR"), "/umbra.toml");
         let mut command = story::process::postrider();
         command.args(arguments).args(["--config", settings]);
         command.env("DATABASE_URL", self.url()).env("ALERT_URL", "http://127.0.0.1:9/");
-        command.output().expect("postrider runs")
+        command
     }
 }
 

@@ -1,9 +1,10 @@
 //! The API: commands of users over HTTP. It answers after its commit, and delivers nothing.
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, post};
 use axum::{Json, Router};
+use postrider::ErrorKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -11,8 +12,8 @@ use uuid::Uuid;
 use super::Outbox;
 use super::command_service::CommandService;
 use crate::adapters::toss::Toss;
-use crate::billing::{Order, Refusal, charging, price};
-use crate::contracts::{Answer, Fault};
+use crate::billing::{Order, Refusal, charging};
+use crate::contracts::{Answer, Fault, UserId};
 
 #[derive(Clone)]
 struct Api {
@@ -48,9 +49,6 @@ struct Subscribe {
 /// Flow 1. The caller chooses the id, so that a repeated request goes on where the first one stopped.
 async fn subscribe(State(api): State<Api>, Json(body): Json<Subscribe>) -> Reply {
     let Subscribe { subscription_id, guild_id, user_id, billing_key_id, plan_code } = body;
-    if price(&plan_code).is_none_or(|price| price == 0) {
-        return refused("plan_code must be a plan that is paid for");
-    }
     let order = Order { subscription_id, guild_id, user_id, billing_key_id, plan_code };
     let done = async {
         let now = api.service.now().await?;
@@ -78,9 +76,6 @@ struct ChangePlan {
 }
 
 async fn change_plan(State(api): State<Api>, Path(id): Path<Uuid>, Json(body): Json<ChangePlan>) -> Reply {
-    if price(&body.plan_code).is_none() {
-        return refused("plan_code must be a plan");
-    }
     reply(api.service.change_plan(id, &body.plan_code).await)
 }
 
@@ -94,8 +89,15 @@ async fn issue_key(State(api): State<Api>, Json(body): Json<IssueKey>) -> Reply 
     reply(api.service.issue_key(body.billing_key_id, body.user_id).await.map(|()| true))
 }
 
-async fn delete_key(State(api): State<Api>, Path(id): Path<Uuid>) -> Reply {
-    reply(api.service.delete_key(id).await)
+/// Whose key is deleted.
+#[derive(Debug, Deserialize)]
+struct Owner {
+    user_id: UserId,
+}
+
+/// A key of another user is none, as it is when it is used.
+async fn delete_key(State(api): State<Api>, Path(id): Path<Uuid>, Query(owner): Query<Owner>) -> Reply {
+    reply(api.service.delete_key(id, owner.user_id).await)
 }
 
 /// What the services of Recovery, Member and Identity report. Guilds are the bot's.
@@ -127,13 +129,20 @@ fn refused(why: &str) -> Reply {
 fn failed(fault: &Fault) -> Reply {
     if let Some(refusal) = fault.downcast_ref::<Refusal>() {
         let status = match refusal {
-            Refusal::NoSuchKey => StatusCode::UNPROCESSABLE_ENTITY,
-            Refusal::KeyIdTaken => StatusCode::CONFLICT,
+            Refusal::NoSuchKey | Refusal::NotPaidFor => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::KeyIdTaken | Refusal::OrderedOtherwise | Refusal::GuildSubscribed => {
+                StatusCode::CONFLICT
+            }
         };
         return (status, Json(json!({ "error": refusal.to_string() })));
     }
     if fault.is::<serde_json::Error>() {
         return refused("the payload must have the fields of the event");
+    }
+    if let Some(error) = fault.downcast_ref::<postrider::Error>()
+        && error.kind() == ErrorKind::Invalid
+    {
+        return refused(error.message());
     }
     tracing::error!(error = %fault, "a request failed");
     (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({ "error": "the request failed; ask again" })))

@@ -72,9 +72,9 @@ impl CommandService {
         within!(self, |unit| commands::issue_key(key, user, unit))
     }
 
-    /// Deletes a billing key; whether there was one.
-    pub async fn delete_key(&self, key: Uuid) -> Answer<bool> {
-        within!(self, |unit| commands::delete_key(key, unit))
+    /// Deletes a billing key of a user; whether there was one.
+    pub async fn delete_key(&self, key: Uuid, user: UserId) -> Answer<bool> {
+        within!(self, |unit| commands::delete_key(key, user, unit))
     }
 
     /// Cancels a subscription; whether there was one to cancel.
@@ -99,6 +99,10 @@ impl Accounts for CommandService {
 
     async fn open_attempts(&self, before: Timestamp) -> Answer<Vec<OpenAttempt>> {
         within!(self, |unit| unit.open_attempts(before))
+    }
+
+    async fn open_attempt_of(&self, id: SubscriptionId) -> Answer<Option<OpenAttempt>> {
+        within!(self, |unit| unit.open_attempt_of(id))
     }
 
     async fn settle(&self, attempt: AttemptId, succeeded: bool, now: Timestamp) -> Answer<bool> {

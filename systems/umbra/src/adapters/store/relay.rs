@@ -9,8 +9,10 @@ use super::{Outbox, Tx};
 use crate::adapters::delivery::Delivery;
 use crate::adapters::discord::Discord;
 use crate::contracts::{
-    BillingKeyDeleted, BotInstalled, BotKicked, Fact, Fault, GuildDeleted, PaymentFailedFinal,
-    PaymentSucceeded, PlanUpgraded, SubscriptionStarted, SubscriptionSuspended, Timestamp,
+    BillingKeyDeleted, BotInstalled, BotKicked, Fact, Fault, GuildDeleted, LicenseCanceled,
+    LicenseDowngraded, LicenseExtended, LicenseGranted, LicenseSuspended, PaymentFailedFinal,
+    PaymentSucceeded, PlanUpgraded, SubscriptionCanceled, SubscriptionStarted, SubscriptionSuspended,
+    Timestamp,
 };
 use crate::{audit, billing, licensing, notification};
 
@@ -19,13 +21,14 @@ fn usual(subscriber: Subscriber<Outbox>, delivery: &Delivery) -> Subscriber<Outb
     subscriber.lanes(1).order(Order::Key).retry(delivery.retry.clone())
 }
 
+/// The handlers of a subscription, each with the events that it may record.
 macro_rules! handlers {
-    ($subscriber:expr, $delivery:expr, $($event:ident => $handler:path),+ $(,)?) => {{
+    ($subscriber:expr, $delivery:expr, $($event:ident => $handler:path => [$($follow_up:ident),*]),+ $(,)?) => {{
         let subscriber = usual($subscriber, $delivery).types([$($event::NAME),+]);
         $(let subscriber = subscriber.on_type($event::NAME, async |event: Received<$event>, mut tx: Tx| {
             let unit = &mut UnitOfWork::Handler(&mut tx, happened(event.event()));
             $handler(&event, unit).await.map_err(failure)
-        });)+
+        })$(.follow_up::<$follow_up>())*;)+
         subscriber
     }};
 }
@@ -51,22 +54,22 @@ pub fn relay(outbox: &Outbox, discord: Discord, delivery: &Delivery) -> postride
         .poll_interval(delivery.poll_interval)
         .subscribe("licensing", |s| {
             handlers!(s, delivery,
-                BotInstalled => licensing::bot_installed,
-                BotKicked => licensing::bot_kicked,
-                GuildDeleted => licensing::guild_deleted,
-                BillingKeyDeleted => licensing::billing_key_deleted,
-                SubscriptionStarted => licensing::subscription_started,
-                PaymentSucceeded => licensing::payment_succeeded,
-                PaymentFailedFinal => licensing::payment_failed_final,
-                SubscriptionSuspended => licensing::subscription_suspended,
-                PlanUpgraded => licensing::plan_upgraded,
+                BotInstalled => licensing::bot_installed => [LicenseGranted, LicenseDowngraded],
+                BotKicked => licensing::bot_kicked => [LicenseSuspended],
+                GuildDeleted => licensing::guild_deleted => [LicenseCanceled],
+                BillingKeyDeleted => licensing::billing_key_deleted => [LicenseSuspended],
+                SubscriptionStarted => licensing::subscription_started => [LicenseGranted],
+                PaymentSucceeded => licensing::payment_succeeded => [LicenseExtended, LicenseDowngraded],
+                PaymentFailedFinal => licensing::payment_failed_final => [LicenseDowngraded],
+                SubscriptionSuspended => licensing::subscription_suspended => [LicenseSuspended],
+                PlanUpgraded => licensing::plan_upgraded => [],
             )
         })
         .subscribe("billing", |s| {
             handlers!(s, delivery,
-                BotKicked => billing::bot_kicked,
-                GuildDeleted => billing::guild_deleted,
-                BillingKeyDeleted => billing::billing_key_deleted,
+                BotKicked => billing::bot_kicked => [SubscriptionSuspended, SubscriptionCanceled],
+                GuildDeleted => billing::guild_deleted => [SubscriptionCanceled],
+                BillingKeyDeleted => billing::billing_key_deleted => [SubscriptionSuspended, SubscriptionCanceled],
             )
         })
         .subscribe("notification", |s| {

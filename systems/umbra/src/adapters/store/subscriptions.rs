@@ -21,7 +21,56 @@ fn subscription(row: &Row) -> sqlx::Result<Subscription> {
     })
 }
 
+/// The open attempts that meet a condition on `$1`.
+macro_rules! open_attempts {
+    ($which:literal) => {
+        concat!(
+            "select a.id, a.subscription_id, a.plan_code, s.status, s.cancel_at_period_end
+            from billing.payment_attempts a join billing.subscriptions s on s.id = a.subscription_id
+            where a.result is null and ",
+            $which,
+            " order by a.opened_at, a.id"
+        )
+    };
+}
+
+fn open_attempt(row: &Row) -> sqlx::Result<OpenAttempt> {
+    let (id, subscription_id) = (row.try_get("id")?, row.try_get("subscription_id")?);
+    let is_over = is_over(row.try_get("status")?, row.try_get("cancel_at_period_end")?);
+    Ok(OpenAttempt { id, subscription_id, plan_code: row.try_get("plan_code")?, is_over })
+}
+
 impl UnitOfWork<'_> {
+    /// Whether the subscription of an order exists; it is locked. One that was ordered otherwise is refused. A plan that was changed later
+    /// does not count: the first attempt has the one that was ordered.
+    async fn is_known(&mut self, order: &Order) -> Answer<bool> {
+        let text = "select s.guild_id, s.user_id, s.billing_key_id, (select a.plan_code from billing.payment_attempts a
+                where a.subscription_id = s.id order by a.opened_at, a.id limit 1)
+            from billing.subscriptions s where s.id = $1 for update";
+        let known: Option<(Uuid, Uuid, Uuid, String)> =
+            sqlx::query_as(sql(text)).bind(order.subscription_id).fetch_optional(self.db()).await?;
+        let Some((guild, user, key, plan)) = known else { return Ok(false) };
+        let is_key = order.billing_key_id.is_none_or(|ordered| ordered == key);
+        if (guild, user, plan) == (order.guild_id, order.user_id, order.plan_code.clone()) && is_key {
+            return Ok(true);
+        }
+        Err(Refusal::OrderedOtherwise.into())
+    }
+
+    /// What it means that the subscription of an order was not written: another request was faster, or the key can't be used.
+    async fn not_opened(&mut self, order: &Order, key: Uuid) -> Answer<()> {
+        if self.is_known(order).await? {
+            if order.billing_key_id.is_none() {
+                // The other request has a key of its own.
+                let text = "delete from billing.billing_keys where id = $1";
+                sqlx::query(sql(text)).bind(key).execute(self.db()).await?;
+            }
+            return Ok(());
+        }
+        let has_key = self.has_key(key, order.user_id).await?;
+        Err(if has_key { Refusal::GuildSubscribed } else { Refusal::NoSuchKey }.into())
+    }
+
     /// The subscriptions whose next charge is due, all or this one.
     async fn due_among(&mut self, only: Option<Uuid>, now: Timestamp) -> Answer<Vec<SubscriptionId>> {
         let text = "select s.id from billing.subscriptions s where s.status in ('active', 'past_due') and s.period_end <= $1
@@ -53,14 +102,14 @@ impl Subscriptions for UnitOfWork<'_> {
         Ok(found.is_some())
     }
 
-    async fn delete_key(&mut self, key: Uuid) -> Answer<Option<UserId>> {
-        let text = "update billing.billing_keys set deleted_at = now() where id = $1 and deleted_at is null
-            returning user_id";
-        Ok(sqlx::query_scalar(sql(text)).bind(key).fetch_optional(self.db()).await?)
+    async fn delete_key(&mut self, key: Uuid, user: UserId) -> Answer<bool> {
+        let text = "update billing.billing_keys set deleted_at = now()
+            where id = $1 and user_id = $2 and deleted_at is null";
+        Ok(sqlx::query(sql(text)).bind(key).bind(user).execute(self.db()).await?.rows_affected() == 1)
     }
 
     async fn open(&mut self, order: &Order, attempt: AttemptId, now: Timestamp) -> Answer<()> {
-        if self.find(order.subscription_id).await?.is_some() {
+        if self.is_known(order).await? {
             return Ok(());
         }
         let key = order.billing_key_id.unwrap_or_else(Uuid::new_v4);
@@ -71,12 +120,13 @@ impl Subscriptions for UnitOfWork<'_> {
         let text = "insert into billing.subscriptions (id, guild_id, user_id, billing_key_id, plan_code, status, period_end)
             select $1, $2, $3, id, $5, 'pending', $6 from billing.billing_keys
             where id = $4 and user_id = $3 and deleted_at is null
-            for share";
+            for share
+            on conflict do nothing";
         let open =
             sqlx::query(sql(text)).bind(order.subscription_id).bind(order.guild_id).bind(order.user_id);
         let opened = open.bind(key).bind(&order.plan_code).bind(now).execute(self.db()).await?;
         if opened.rows_affected() == 0 {
-            return Err(Refusal::NoSuchKey.into());
+            return self.not_opened(order, key).await;
         }
         self.attempt(order.subscription_id, attempt, &order.plan_code, now).await.map(drop)
     }
@@ -95,16 +145,15 @@ impl Subscriptions for UnitOfWork<'_> {
     }
 
     async fn open_attempts(&mut self, before: Timestamp) -> Answer<Vec<OpenAttempt>> {
-        let text = "select a.id, a.subscription_id, a.plan_code, s.status, s.cancel_at_period_end from billing.payment_attempts a
-            join billing.subscriptions s on s.id = a.subscription_id
-            where a.result is null and a.opened_at <= $1 order by a.opened_at, a.id";
+        let text = open_attempts!("a.opened_at <= $1");
         let rows = sqlx::query(sql(text)).bind(before).fetch_all(self.db()).await?;
-        let attempt = |row: &Row| {
-            let (id, subscription_id) = (row.try_get("id")?, row.try_get("subscription_id")?);
-            let is_over = is_over(row.try_get("status")?, row.try_get("cancel_at_period_end")?);
-            Ok(OpenAttempt { id, subscription_id, plan_code: row.try_get("plan_code")?, is_over })
-        };
-        Ok(rows.iter().map(attempt).collect::<sqlx::Result<_>>()?)
+        Ok(rows.iter().map(open_attempt).collect::<sqlx::Result<_>>()?)
+    }
+
+    async fn open_attempt_of(&mut self, id: SubscriptionId) -> Answer<Option<OpenAttempt>> {
+        let text = open_attempts!("a.subscription_id = $1");
+        let row = sqlx::query(sql(text)).bind(id).fetch_optional(self.db()).await?;
+        Ok(row.as_ref().map(open_attempt).transpose()?)
     }
 
     async fn due(&mut self, now: Timestamp) -> Answer<Vec<SubscriptionId>> {
