@@ -290,7 +290,7 @@ pub async fn a_relay_is_known_and_says_when_its_subscription_is_removed<S: Outbo
 
 /// A relay that starts is known before it counts what a new subscription will be sent, which may take long: nobody removes the subscription
 /// meanwhile but by force. `counts` says whether it is about to write down what it counted, and `end` lets it.
-pub async fn a_relay_that_still_counts_is_known<S: Source>(
+pub async fn a_relay_that_still_counts_is_known<S: OutboxSource>(
     outbox: &S,
     operator: Arc<dyn Store>,
     counts: impl AsyncFnMut() -> bool,
@@ -318,7 +318,7 @@ pub async fn a_relay_that_still_counts_is_known<S: Source>(
 }
 
 /// A relay with the default settings that has delivered an event, has given its lane back, and has nothing to do.
-pub async fn idle<S: Source>(outbox: &S, operator: Arc<dyn Store>) -> Running {
+pub async fn idle<S: OutboxSource>(outbox: &S, operator: Arc<dyn Store>) -> Running {
     let relay = Relay::new(outbox).subscribe("s", |s| s.on(|_: Received<OrderChanged>| async {}));
     let running = relay.start().await.expect("started");
     let event = record(outbox, "a", 1).await;

@@ -79,7 +79,7 @@ impl From<postrider::Error> for Fault {
 impl From<sqlx::Error> for Fault {
     fn from(error: sqlx::Error) -> Self {
         // The class of wrong data: a number out of its range, a text that can't be kept. The message may quote the value.
-        let code = error.as_database_error().and_then(|error| error.code());
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         match code.filter(|code| code.len() == 5 && code.starts_with("22")) {
             Some(code) => Self::Invalid(format!("the database can't keep a value of it (SQLSTATE {code})")),
             None => Self::Retry(format!("the database did not do it: {error}")),

@@ -235,7 +235,7 @@ async fn a_growing_table_of_risk_logs_is_not_read_for_every_batch() {
     FraudService::new(logs.clone()).analyse(vec![observed("first", 0)]).await.expect("analysed");
     let batch: Vec<Uuid> = (0..100).map(|_| Uuid::now_v7()).collect();
     for _ in 0..10 {
-        assert_eq!(logs.known(&batch).await.expect("an answer"), [Uuid::nil(); 0]);
+        assert!(logs.known(&batch).await.expect("an answer").is_empty());
     }
     let fill =
         "insert into fds.risk_log select gen_random_uuid(), gen_random_uuid(), 'a', 'b', 1, 0, false, '{}', 0
