@@ -19,6 +19,7 @@ async fn ask_for_what_cannot_be(api: &str, bot: &str) {
         let ids = json!({ "subscription_id": one, "guild_id": one, "user_id": one, "plan_code": plan });
         ids.to_string()
     };
+    let plan = |code: &str| json!({ "plan_code": code }).to_string();
     let cancel = |field: Value| json!({ "cancel_at_period_end": field }).to_string();
     let (canceled, changed) =
         (format!("/subscriptions/{nobody}/cancel"), format!("/subscriptions/{nobody}/plan"));
@@ -35,14 +36,8 @@ async fn ask_for_what_cannot_be(api: &str, bot: &str) {
         (api, canceled.as_str(), cancel(true.into()), 404, "nothing to change"),
         (api, canceled.as_str(), cancel((-1).into()), 422, "cancel_at_period_end"),
         (api, "/subscriptions/one/cancel", cancel(true.into()), 400, "Invalid URL"),
-        (api, changed.as_str(), json!({ "plan_code": "team" }).to_string(), 404, "nothing to change"),
-        (
-            api,
-            changed.as_str(),
-            json!({ "plan_code": "free" }).to_string(),
-            422,
-            "must be a plan that is paid for",
-        ),
+        (api, changed.as_str(), plan("team"), 404, "nothing to change"),
+        (api, changed.as_str(), plan("free"), 422, "must be a plan that is paid for"),
         (
             api,
             "/billing-keys",

@@ -149,12 +149,13 @@ impl World {
     pub(crate) async fn statistics(&mut self, sql: &str) -> i64 {
         self.db.close().await;
         self.db = PgPool::connect_with(self.database.options()).await.expect("a connection");
-        self.outbox = open(&self.db, true).await.expect("the outbox");
-        self.service = CommandService::new(&self.outbox);
         let others = "select count(*) from pg_stat_activity
             where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()";
         until("the others have ended", async || self.one::<i64>(others).await == 0).await;
-        self.one(sql).await
+        let figure = self.one(sql).await;
+        self.outbox = open(&self.db, true).await.expect("the outbox");
+        self.service = CommandService::new(&self.outbox);
+        figure
     }
 
     /// The values of the first column.
